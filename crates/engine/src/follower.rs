@@ -44,6 +44,10 @@ pub(crate) struct Held {
     pub(crate) last_cut: Option<Timestamp>,
     /// The latest instant of all snapshots read here: that of the newest, unless the clock was set back.
     pub(crate) furthest_cut: Option<Timestamp>,
+    /// The last entry that was in it from the beginning: snapshots up to there were not read.
+    pub(crate) base_seq: u64,
+    /// The first snapshot read since the one that is shown.
+    pub(crate) first_unshown: Option<Timestamp>,
     pub(crate) tracker: Tracker,
 }
 
@@ -67,10 +71,21 @@ impl Held {
     }
 
     fn of(book: Book, seq: u64, tracker: Tracker) -> Self {
-        Self { book, seq, at: None, checksum: None, last_cut: None, furthest_cut: None, tracker }
+        Self {
+            book,
+            seq,
+            at: None,
+            checksum: None,
+            last_cut: None,
+            furthest_cut: None,
+            base_seq: seq,
+            first_unshown: None,
+            tracker,
+        }
     }
 
-    fn absorb(&mut self, read: &Logged) {
+    /// `shown`: the entry of the snapshot that is shown.
+    fn absorb(&mut self, read: &Logged, shown: u64) {
         let Logged { seq, checksum, at, change, .. } = read;
         self.tracker.before_change(&self.book, change);
         self.book.absorb(change, *at);
@@ -79,6 +94,9 @@ impl Held {
         if let Change::Cut { at } = change {
             self.last_cut = Some(*at);
             self.furthest_cut = self.furthest_cut.max(self.last_cut);
+            if *seq > shown {
+                self.first_unshown = self.first_unshown.or(self.last_cut);
+            }
         }
     }
 }
@@ -135,7 +153,8 @@ impl WorldWorker {
         if read.is_ok() || held.last_cut > Some(shown) {
             self.show(held);
         }
-        waiting.iter().for_each(|read| held.absorb(read));
+        let shown = self.handle.published().seq();
+        waiting.iter().for_each(|read| held.absorb(read, shown));
         self.refresh(held);
         read
     }
@@ -164,11 +183,16 @@ impl WorldWorker {
                 let shown = self.handle.published().snapshot.cut_at;
                 held.last_cut = held.last_cut.filter(|at| *at == shown);
             }
+            let shown = self.handle.published().seq();
             for read in waiting.drain(..).chain(batch) {
                 if let Change::Cut { at } = read.change {
                     self.handle.history.note_cut(at);
                 }
-                held.absorb(&read);
+                // What precedes a cut was not shown live: replays of every change read it from the log.
+                if matches!(read.change, Change::Cut { .. }) && read.seq > shown {
+                    self.handle.live.forget();
+                }
+                held.absorb(&read, shown);
             }
             *waiting = rest;
         }
@@ -178,10 +202,13 @@ impl WorldWorker {
     /// Publishes the last snapshot that was read, unless it is current. If the clock was set back, its instant is
     /// earlier than that of the previous one.
     fn show(&mut self, held: &mut Held) {
-        let shown = self.handle.published().snapshot.cut_at;
-        if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
+        let shown = Arc::clone(&self.handle.published().snapshot);
+        let is_new = |at: &Timestamp| *at != shown.cut_at || !self.handle.has_begun();
+        if let Some(at) = held.last_cut.filter(is_new) {
+            // A checkpoint may have passed others.
+            let next = held.first_unshown.take().filter(|_| held.base_seq <= shown.seq);
             self.publish_identities(&held.book, Some(&mut held.tracker));
-            self.publish(&mut held.book, held.seq, at);
+            self.publish(&mut held.book, held.seq, at, next);
         }
     }
 
@@ -261,7 +288,7 @@ impl WorldWorker {
         if read.seq != held.seq + 1 {
             return Err(LogError::NotKept { seq: held.seq + 1, follows: read.seq - 1 }.into());
         }
-        held.absorb(read);
+        held.absorb(read, self.handle.published().seq());
         self.handle.stats.log_seq.store(read.seq, Ordering::Relaxed);
         if matches!(read.change, Change::Cut { .. }) {
             self.show(held);
@@ -322,4 +349,73 @@ struct Tips {
     /// True if the log ended before the position of this node.
     short: bool,
     looked: Instant,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use change_log::LogLocation;
+    use domain::ManualClock;
+
+    use super::*;
+    use crate::history::Place;
+    use crate::worker::Next;
+    use crate::world::WorldHandle;
+    use crate::writer::{Writer, test_options};
+
+    fn location(dir: &Path) -> LogLocation {
+        LogLocation::Folder { dir: dir.to_owned(), options: change_log::Options::default() }
+    }
+
+    fn open(dir: &Path, clock: &Arc<ManualClock>) -> (Arc<WorldHandle>, Writer) {
+        let options = test_options(location(dir));
+        WorldHandle::open(options, Arc::<ManualClock>::clone(clock)).unwrap()
+    }
+
+    fn shown(handle: &WorldHandle) -> (u64, Timestamp) {
+        let published = handle.published();
+        (published.seq(), published.snapshot.cut_at)
+    }
+
+    /// S2, S4: a node that reads several publications at once shows only the last, but the first of them is the next.
+    #[tokio::test]
+    async fn the_next_publication_is_the_next_of_the_log_even_if_it_was_not_shown() {
+        let [dir, other_dir] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_000_001)));
+        let (written, mut writer) = open(dir.path(), &clock);
+        let (handle, follower) = open(other_dir.path(), &clock);
+        let mut worker = follower.worker;
+        let _follows = handle.live_changes();
+        let mut cuts = vec![shown(&written)];
+        assert_eq!(cuts, [shown(&handle)], "both have begun with the same");
+        for _ in 0..4 {
+            clock.advance(written.refresh_interval());
+            assert_eq!(writer.work(), Next::GoOn);
+            cuts.push(shown(&written));
+        }
+        drop(writer);
+        let log = location(dir.path()).view().unwrap().unwrap();
+        let mut held = None;
+        // The first two arrive one after the other, the rest at once.
+        for logged in Replay::from(&*log, 1).unwrap().map(Result::unwrap) {
+            if logged.seq <= cuts[1].0 {
+                worker.take_entry(&logged, &mut held).unwrap();
+            }
+        }
+        assert_eq!(shown(&handle), cuts[1]);
+        let (mut held, mut waiting) = (held.unwrap(), Vec::new());
+        let rest = Replay::from(&*log, held.seq + 1).unwrap();
+        worker.read_on(rest, &mut held, &mut waiting).unwrap();
+        worker.show(&mut held);
+        assert_eq!((shown(&handle), waiting.len()), (cuts[4], 0));
+        let mut next = Vec::new();
+        for (seq, _) in &cuts[..2] {
+            let found = handle.publication_at(Place::Entry(*seq), 0).await.unwrap();
+            next.push(found.and_then(|(_, next)| next));
+        }
+        assert_eq!(next, [Some(cuts[1].1), Some(cuts[2].1)]);
+        let after = handle.shown_after(Place::Entry(cuts[1].0), false);
+        assert!(after.is_none(), "live states do not continue over the gap");
+    }
 }

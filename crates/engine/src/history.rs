@@ -45,7 +45,7 @@ use logged::LoggedPast;
 use passed::{KeptPassed, Looks};
 pub use passed::{Passed, PassedEvent, PassedRecord, Stride};
 pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
-pub use place::Place;
+pub use place::{IsSought, Place};
 use simulated::SimulatedPast;
 use turns::{TurnWait, Turns, Work};
 pub use walk::Walk;
@@ -482,9 +482,11 @@ impl History {
     }
 
     /// Keeps a publication that another has followed, for requests of the changes since. It gets no answers of its own:
-    /// those to `as_of` belong to a copy in `kept`, which counts them.
-    pub(crate) fn note_recent(&self, published: &Published) {
-        self.recent().push(published.of_the_past(0), self.options.memory_max / RECENT_SHARE);
+    /// those to `as_of` belong to a copy in `kept`, which counts them. `next`: the time of the next one in the log, if
+    /// known.
+    pub(crate) fn note_recent(&self, published: &Published, next: Option<Timestamp>) {
+        let max = self.options.memory_max / RECENT_SHARE;
+        self.recent().push(published.of_the_past(0), next, max);
         self.looks.age();
         if let Source::Logged(past) = &self.source {
             past.tail.age();
@@ -498,7 +500,7 @@ impl History {
             Source::Logged(_) => (held.seq, held.cut_at) == (found.seq, found.at),
             Source::Simulated(_) | Source::Nothing => held.cut_at == found.at,
         };
-        self.recent().find(|held| same(&held.snapshot), |_| true)
+        self.recent().find(|held| same(&held.snapshot))
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {

@@ -47,7 +47,7 @@ pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use gap_note::GAP_NOTE_FILE;
 pub use history::{
     BookmakerKeys, ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError,
-    ExportFile, ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed,
+    ExportFile, ExportPieces, ExportRequest, History, HistoryError, HistoryStats, IsSought, Passed,
     PassedEvent, PassedRecord, PastPublication, PathError, PathRequest, Place, Reach, Reached,
     Stride, Walk, WalkedChange,
 };

@@ -20,7 +20,7 @@ use market::Snapshot;
 use tokio::sync::watch;
 
 use self::steps::Steps;
-use crate::history::{Place, RECENT_SHARE};
+use crate::history::{IsSought, Place, RECENT_SHARE};
 use crate::options::WorldOptions;
 use crate::publication::Published;
 pub use steps::LiveStep;
@@ -146,8 +146,8 @@ impl Live {
     }
 
     /// One of the last ones or of the publications among them, and the time of the next one.
-    pub(crate) fn find(&self, place: Place) -> Option<FoundLive> {
-        self.steps().find(place, |_| true, |_| true)
+    pub(crate) fn find(&self, place: Place, is: IsSought<'_>) -> Option<FoundLive> {
+        self.steps().find(place, |held| is(&held.snapshot), |_| true)
     }
 
     /// One of the last ones that is not a publication, and the time of the next publication.
@@ -193,10 +193,11 @@ impl Live {
         self.steps().after(place, |later| !exact || later.is_exact())
     }
 
-    /// The last one shown between two positions.
+    /// The last one shown between two positions that is not a publication: those that were not logged differ although
+    /// their positions are the same.
     pub(crate) fn last_between(&self, from: u64, to: u64) -> Option<Arc<Published>> {
-        let is = |held: &Published| (from..=to).contains(&self.position_of(&held.snapshot));
-        self.steps().last(is)
+        let is_within = |held: &Published| (from..=to).contains(&self.position_of(&held.snapshot));
+        self.steps().last(|held| held.is_between && is_within(held))
     }
 
     pub(crate) fn show(&self, published: Published) {
@@ -217,15 +218,20 @@ impl Live {
         // A log that lost entries reaches this position again, with other content.
         let lost = self.seen() > self.position_of(&published.snapshot);
         if lost || !self.is_wanted() {
-            self.present.store(None);
-            self.whole_present.store(None);
-            self.note_seen(0, Timestamp::from_millis(0));
-            *self.steps() = Steps::default();
-            *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.forget();
         }
         if self.is_wanted() {
             self.steps().push(published.of_the_past(0), self.steps_max);
         }
+    }
+
+    /// Drops everything shown, because the next publication does not follow it without a gap.
+    pub(crate) fn forget(&self) {
+        self.present.store(None);
+        self.whole_present.store(None);
+        self.note_seen(0, Timestamp::from_millis(0));
+        *self.steps() = Steps::default();
+        *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn steps(&self) -> MutexGuard<'_, Steps> {

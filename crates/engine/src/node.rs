@@ -374,6 +374,9 @@ impl Writer {
             checksum: self.log.last_checksum(),
             last_cut,
             furthest_cut,
+            // Every publication so far was shown here.
+            base_seq: 0,
+            first_unshown: None,
             tracker,
         });
         (self.worker, kept)

@@ -54,14 +54,21 @@ impl WorldWorker {
         Self { options, clock, handle, queue, retired: None, live_due: now, whole_due: now }
     }
 
-    /// Publishes the snapshot of a book as it is after log entry `seq`.
-    pub(crate) fn publish(&mut self, book: &mut Book, seq: u64, at: Timestamp) {
+    /// Publishes the snapshot of a book as it is after log entry `seq`. `next`: the time of the publication that
+    /// follows the current one in the log, which is this one unless others were skipped; `None`: not known.
+    pub(crate) fn publish(
+        &mut self,
+        book: &mut Book,
+        seq: u64,
+        at: Timestamp,
+        next: Option<Timestamp>,
+    ) {
         let begun = Instant::now();
         book.take_touched();
         let Self { options, handle, .. } = self;
         let published = options.publication(book, seq, at);
         // Before it is replaced, so that its holders can find it at any time.
-        handle.history.note_recent(&handle.published.load());
+        handle.history.note_recent(&handle.published.load(), next);
         handle.history.note_published(&published, handle.leads());
         handle.live.note_publication(&published);
         let retired = handle.published.swap(Arc::new(published));

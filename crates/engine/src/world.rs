@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::error::{NotTaken, OperateError};
 use crate::history::{
-    ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, Passed,
+    ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, IsSought, Passed,
     PastPublication, PathError, PathRequest, Place, Stride, Walk,
 };
 use crate::identities::Identities;
@@ -295,10 +295,24 @@ impl WorldHandle {
         place: Place,
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
+        self.publication_of(place, &|_| true, key).await
+    }
+
+    /// The same, where publications in memory have to satisfy `is`. One that was rebuilt or is between publications may
+    /// not.
+    ///
+    /// # Errors
+    /// It cannot be rebuilt now.
+    pub async fn publication_of(
+        &self,
+        place: Place,
+        is: IsSought<'_>,
+        key: u64,
+    ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
         let current = self.published.load_full();
         match self.live.find_between(place) {
             Some(found) => self.completed(found).await.map(Some),
-            None => self.history.publication_at(current, place, key).await,
+            None => self.history.publication_at(current, (place, is), key).await,
         }
     }
 
@@ -355,11 +369,12 @@ impl WorldHandle {
     pub async fn shown_at(
         &self,
         place: Place,
+        is: IsSought<'_>,
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
-        match self.live.find(place) {
+        match self.live.find(place, is) {
             Some(found) => self.completed(found).await.map(Some),
-            None => self.publication_at(place, key).await,
+            None => self.publication_of(place, is, key).await,
         }
     }
 

@@ -410,7 +410,7 @@ impl Writer {
         }
         // An event in a snapshot must be among the identities too.
         self.worker.publish_identities(&self.book, self.tracker.as_mut());
-        self.worker.publish(&mut self.book, self.log.last_seq(), at);
+        self.worker.publish(&mut self.book, self.log.last_seq(), at, Some(at));
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be read
         // back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);

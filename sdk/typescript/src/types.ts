@@ -601,7 +601,10 @@ export interface paths {
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
             };
-            header?: never;
+            header?: {
+                /** @description The `id` of the last `cut` received, to resume from there: the same as a cursor in `since`, over which it takes precedence. A value that cannot be used gives `reset` and a snapshot. */
+                "Last-Event-ID"?: components["parameters"]["Last-Event-ID"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3125,6 +3128,8 @@ export interface components {
         Range: string;
         /** @description The `ETag` of the file to which `Range` applies; if the file has changed, the whole file is sent. */
         "If-Range": string;
+        /** @description The `id` of the last `cut` received, to resume from there: the same as a cursor in `since`, over which it takes precedence. A value that cannot be used gives `reset` and a snapshot. */
+        "Last-Event-ID": string;
     };
     requestBodies: never;
     headers: {
@@ -3346,6 +3351,7 @@ export type ParameterFormat = components['parameters']['format'];
 export type ParameterIfNoneMatch = components['parameters']['If-None-Match'];
 export type ParameterRange = components['parameters']['Range'];
 export type ParameterIfRange = components['parameters']['If-Range'];
+export type ParameterLastEventId = components['parameters']['Last-Event-ID'];
 export type HeaderXRequestId = components['headers']['x-request-id'];
 export type HeaderXRequestsRemaining = components['headers']['x-requests-remaining'];
 export type HeaderXRequestsUsed = components['headers']['x-requests-used'];
@@ -4288,7 +4294,10 @@ export interface operations {
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
             };
-            header?: never;
+            header?: {
+                /** @description The `id` of the last `cut` received, to resume from there: the same as a cursor in `since`, over which it takes precedence. A value that cannot be used gives `reset` and a snapshot. */
+                "Last-Event-ID"?: components["parameters"]["Last-Event-ID"];
+            };
             path?: never;
             cookie?: never;
         };

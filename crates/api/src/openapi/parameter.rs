@@ -31,9 +31,10 @@ pub fn of(operation: Operation) -> Vec<Value> {
     let tagged = operation.is_kept() || operation.is_file();
     let conditional = tagged.then_some(IF_NONE_MATCH).into_iter();
     let ranged = [RANGE, IF_RANGE].into_iter().filter(|_| operation.is_file());
+    let resumed = operation.is_stream().then_some(LAST_EVENT_ID);
     in_path
         .chain(in_query.map(|param| component(*param)))
-        .chain(conditional.chain(ranged))
+        .chain(conditional.chain(ranged).chain(resumed))
         .map(|name| refer("parameters", name))
         .collect()
 }
@@ -96,13 +97,17 @@ fn in_path(catalogue: &Catalogue) -> [(String, Value); 4] {
 const IF_NONE_MATCH: &str = "If-None-Match";
 const RANGE: &str = "Range";
 const IF_RANGE: &str = "If-Range";
+const LAST_EVENT_ID: &str = "Last-Event-ID";
 
-fn in_header() -> [(String, Value); 3] {
+fn in_header() -> [(String, Value); 4] {
     let held = "The `ETag` of an earlier answer: 304 if the answer has not changed.";
     let range = "The requested bytes of the file, such as `bytes=0-1023`; a request for several ranges returns the \
                 whole file.";
     let same = "The `ETag` of the file to which `Range` applies; if the file has changed, the whole file is sent.";
-    [(IF_NONE_MATCH, held), (RANGE, range), (IF_RANGE, same)].map(|(name, meaning)| {
+    let last = "The `id` of the last `cut` received, to resume from there: the same as a cursor in `since`, over \
+                which it takes precedence. A value that cannot be used gives `reset` and a snapshot.";
+    let all = [(IF_NONE_MATCH, held), (RANGE, range), (IF_RANGE, same), (LAST_EVENT_ID, last)];
+    all.map(|(name, meaning)| {
         let value = json!({
             "name": name,
             "in": "header",

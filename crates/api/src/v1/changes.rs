@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::{Timestamp, World};
 use engine::{HistoryError, Passed, Published, Stride, WorldHandle};
 use http::Reply;
+use market::Snapshot;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -30,18 +31,18 @@ impl Admitted<'_> {
     pub(super) async fn select_since(&self, selector: &Selector, since: LogPosition) -> Answered {
         let Selector::List(list) = selector else { return Err(ApiError::internal()) };
         let world = self.world();
-        let published = Arc::clone(&self.api.world(world).published());
-        let position = LogPosition::of(world, &published.snapshot, list);
+        let present = Arc::clone(&self.api.world(world).published());
         if since.world != world {
             return Err(expired());
         }
-        if since.selection != position.selection {
+        if since.selection != LogPosition::of(world, &present.snapshot, list).selection {
             let text = "`since` is the cursor of another selection; first read this selection without `since`";
             return Err(ApiError::param(Param::Since.name(), text));
         }
-        let answer = self.delta(list, since, position, &published).await?;
+        let (published, answer) = self.delta(list, since, present).await?;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let mut head = begin_head(&published, encoded, self.now);
+        // Not the time of the request: it may have waited.
+        let mut head = begin_head(&published, encoded, self.api.clock.now());
         if answer.units == 0 {
             return Ok((Reply::empty(204, head), None));
         }
@@ -55,22 +56,30 @@ impl Admitted<'_> {
         Ok((reply, Some(standing)))
     }
 
-    /// The response, computed once for all clients at the same position.
+    /// The response, computed once for all clients at the same position, and the publication up to which it goes.
     async fn delta(
         &self,
         list: &List,
         since: LogPosition,
-        position: LogPosition,
-        published: &Arc<Published>,
-    ) -> Result<Arc<Answer>, ApiError> {
-        let answers = self.api.answers(self.world(), published);
+        present: Arc<Published>,
+    ) -> Result<(Arc<Published>, Arc<Answer>), ApiError> {
+        let world = self.world();
         let key = Selector::Delta(Box::new(list.clone()), (since.at, since.check));
         let key = HashedSelector::new(key);
-        let missing = match answers.find(&key) {
-            Ok(ready) => return Ok(ready.answer),
+        let mut found = self.api.answers(world, &present).find(&key);
+        if let Ok(ready) = found {
+            return Ok((present, ready.answer));
+        }
+        let (from, next, published) = self.base(since).await?;
+        let answers = self.api.answers(world, &published);
+        if !Arc::ptr_eq(&present, &published) {
+            found = answers.find(&key);
+        }
+        let missing = match found {
+            Ok(ready) => return Ok((Arc::clone(&published), ready.answer)),
             Err(missing) => missing,
         };
-        let (from, next) = self.base(since).await?;
+        let position = LogPosition::of(world, &published.snapshot, list);
         let make = |passed: Option<Arc<Passed>>| {
             let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
             let list = list.clone();
@@ -88,15 +97,16 @@ impl Admitted<'_> {
             async { made.await.map_err(|_| ApiError::internal())? }
         };
         // Looking up a distant past takes long, so an answer that is too large anyway must fail before it.
-        let place = sought(self.world(), since.at);
-        let handle = self.api.world(self.world());
+        let place = sought(world, since.at);
+        let handle = self.api.world(world);
         let far = handle.step_from(place, &published.snapshot, Stride::Long).await;
         if far.map_err(|error| not_passed(&error))?.is_some() {
             make(None).await?;
         }
-        let passed = self.passed((&*from, next), published).await?;
+        let passed = self.passed((&*from, next), &published).await?;
         let answer = make(passed).await?;
-        Ok(answers.make(&key, missing, || answer))
+        let answer = answers.make(&key, missing, || answer);
+        Ok((Arc::clone(&published), answer))
     }
 
     /// Records that may have appeared and disappeared between the client's publication and `to`. The last page a
@@ -122,37 +132,48 @@ impl Admitted<'_> {
         xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 
-    /// The publication that a client holds, and the time of the next one.
+    /// The publication that a client holds, the time of the next one, and the current one, which is not older. Waits
+    /// for this node to reach it.
     async fn base(
         &self,
         since: LogPosition,
-    ) -> Result<(Arc<Published>, Option<Timestamp>), ApiError> {
+    ) -> Result<(Arc<Published>, Option<Timestamp>, Arc<Published>), ApiError> {
         let (handle, place) = (self.api.world(self.world()), (since.at, since.check));
         let key = self.number();
         let mut publications = handle.publications();
         let until = Instant::now() + AHEAD_WAIT_MAX;
         loop {
             let base = Base::find(handle, place, Mode::Publication, key).await;
-            match base.map_err(|error| refused_by_history(&error))? {
-                Base::Held(held, next) => return Ok((held, next)),
-                Base::Expired | Base::Unknown => return Err(expired()),
-                Base::Ahead if handle.world == World::Live && Instant::now() < until => {
-                    // Without further publications the timeout still applies.
-                    let publication = async {
-                        if publications.changed().await.is_err() {
-                            std::future::pending::<()>().await;
-                        }
-                    };
-                    tokio::select! {
-                        () = publication => {}
-                        () = tokio::time::sleep(AHEAD_LOOK_EVERY) => {}
+            let is_known = match base.map_err(|error| refused_by_history(&error))? {
+                Base::Held(held, next) => {
+                    let published = Arc::clone(&handle.published());
+                    // The entry of a publication arrives before it is current. What was shown live in the current
+                    // interval is later than its publication.
+                    let (current, _) = place_of(handle.world, &published.snapshot);
+                    if since.at <= current || held.snapshot.cut_at < published.until {
+                        return Ok((held, next, published));
                     }
+                    true
                 }
-                Base::Ahead if never_comes(handle, self.api.clock.now()) => return Err(expired()),
-                Base::Ahead => {
-                    let text = "this node is behind the one that gave the cursor; try again";
-                    return Err(ApiError::unavailable(text));
+                Base::Ahead => false,
+                Base::Expired | Base::Unknown => return Err(expired()),
+            };
+            if Instant::now() >= until {
+                if !is_known && never_comes(handle, self.api.clock.now()) {
+                    return Err(expired());
                 }
+                let text = "this node is behind the one that gave the cursor; try again";
+                return Err(ApiError::unavailable(text));
+            }
+            // Without further publications the timeout still applies.
+            let publication = async {
+                if publications.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = publication => {}
+                () = tokio::time::sleep(AHEAD_LOOK_EVERY) => {}
             }
         }
     }
@@ -184,10 +205,11 @@ impl Base {
             let near = handle.world == World::Sandbox && at.saturating_sub(now) <= AHEAD_MAX_MS;
             return Ok(if near || handle.shared.is_some() { Self::Ahead } else { Self::Unknown });
         }
-        let sought = sought(handle.world, at);
+        let (sought, world) = (sought(handle.world, at), handle.world);
+        let is = move |held: &Snapshot| place_of(world, held) == place;
         let found = match mode {
-            Mode::Publication => handle.publication_at(sought, key).await,
-            Mode::Live => handle.shown_at(sought, key).await,
+            Mode::Publication => handle.publication_of(sought, &is, key).await,
+            Mode::Live => handle.shown_at(sought, &is, key).await,
         };
         Ok(match found {
             // It was made with a catalogue that is no longer available.

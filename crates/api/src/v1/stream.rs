@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use accounts::StreamRefusal;
 use domain::{Catalogue, SportId, World};
-use engine::{Place, Published};
+use engine::{Place, Published, Reached};
 use http::{Head, Reply};
 
 use self::event_stream::EventStream;
@@ -207,6 +207,12 @@ impl Admitted<'_> {
         if is_over(begin) {
             return Ok((no_more(), None));
         }
+        if transport == Transport::ServerSentEvents {
+            let has_all = self.has_every_change(&params, &selection, begin, last.as_deref());
+            if Box::pin(has_all).await == Some(true) {
+                return Ok((no_more(), None));
+            }
+        }
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
             None if params.replays_all => Some(Replay::new(self.take_turn().await?)),
@@ -330,6 +336,50 @@ impl Admitted<'_> {
             || !(params.replays_all || may_follow());
         let (last, _) = place_of(world, snapshot);
         is_all && at >= last && has_come_to(handle, at)
+    }
+
+    /// True if a client that reconnects to a replay of every change already has those up to `until`; `None` if that is
+    /// not known. `last`: the last publication up to then. Reads what follows the client's position, for which the
+    /// replay has its turn.
+    async fn has_every_change(
+        &self,
+        params: &StreamParams,
+        selection: &Arc<Selection>,
+        begin: Begin,
+        last: Option<&Published>,
+    ) -> Option<bool> {
+        let (until, _, Begin::At(place)) = (params.until?, self.request.page.last_event_id?, begin)
+        else {
+            return None;
+        };
+        let is_near = place.0 >= selection.place_of(&last?.snapshot).0;
+        if params.mode != Mode::Live || !params.replays_all || !is_near {
+            return None;
+        }
+        let (handle, key) = (self.api.world(self.world()), self.key_number());
+        let Base::Held(held, _) = Base::find(handle, place, Mode::Live, key).await.ok()? else {
+            return None;
+        };
+        // What this node stores from now on is later than `until`. Others may have stored more.
+        let is_complete = until < self.now && handle.leads() && handle.is_up_to_date(self.now);
+        let published = handle.published().snapshot.cut_at;
+        let reached = Reached { seq: handle.last_entry(), published, now: self.now };
+        let from = sought(handle.world, place.0);
+        let walk = handle.walk_changes(from, &held, selection.wants_whole(), key).await;
+        let mut walk = walk.ok()??;
+        loop {
+            let (walked, next) = walk.next(reached).await.ok()?;
+            let Some(next) = next else { return Some(is_complete || until < published) };
+            if until < next.shown.snapshot.cut_at {
+                return Some(true);
+            }
+            // A change outside the selection has no events.
+            let rendered = self.api.streams.renders(selection).render_change(selection, next).await;
+            if rendered.ok()?.chunks.count() > 0 {
+                return Some(false);
+            }
+            walk = walked;
+        }
     }
 
     /// Finds the start of a stream, once `check_since` has found nothing wrong with it.

@@ -17,10 +17,13 @@ const ANSWER_BYTES_MAX: usize = 2 << 20;
 /// Size of the marks of selections that were requested from it (`api::answers`).
 const MARKS_BYTES: usize = 512 << 10;
 
+/// A publication, and the time of the next one in the log; `None`: it is not known.
+type WithNext = (Arc<Published>, Option<Timestamp>);
+
 /// The last publications. They share what did not change and have no answers, so each takes little more than its rows.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    publications: VecDeque<Arc<Published>>,
+    publications: VecDeque<WithNext>,
     bytes: usize,
 }
 
@@ -33,34 +36,20 @@ const RECORD_ROW_BYTES: usize = 100;
 const EVENT_ROW_BYTES: usize = 300;
 
 impl Recent {
-    pub(crate) fn push(&mut self, published: Published, max: usize) {
+    pub(crate) fn push(&mut self, published: Published, next: Option<Timestamp>, max: usize) {
         self.bytes += row_bytes(&published);
-        self.publications.push_back(Arc::new(published));
+        self.publications.push_back((Arc::new(published), next));
         while self.bytes > max
             && self.publications.len() > RECENT_MIN
-            && let Some(oldest) = self.publications.pop_front()
+            && let Some((oldest, _)) = self.publications.pop_front()
         {
             self.bytes -= row_bytes(&oldest);
         }
     }
 
-    /// The last publication that satisfies `is`, and the time of the next one that satisfies `follows`, if it is kept
-    /// too.
-    pub(crate) fn find(
-        &self,
-        is: impl Fn(&Published) -> bool,
-        follows: impl Fn(&Published) -> bool,
-    ) -> Option<(Arc<Published>, Option<Timestamp>)> {
-        let mut next = None;
-        for held in self.publications.iter().rev() {
-            if is(held) {
-                return Some((Arc::clone(held), next));
-            }
-            if follows(held) {
-                next = Some(held.snapshot.cut_at);
-            }
-        }
-        None
+    /// The last publication that satisfies `is`.
+    pub(crate) fn find(&self, is: impl Fn(&Published) -> bool) -> Option<WithNext> {
+        self.publications.iter().rev().find(|(held, _)| is(held)).cloned()
     }
 }
 

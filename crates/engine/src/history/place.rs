@@ -10,6 +10,10 @@ pub enum Place {
     Time(Timestamp),
 }
 
+/// A condition for a snapshot at a position. Publications that could not be logged have the entry of the last one that
+/// could be.
+pub type IsSought<'a> = &'a (dyn Fn(&Snapshot) -> bool + Sync);
+
 impl Place {
     pub(super) fn is(self, seq: u64, at: Timestamp) -> bool {
         match self {

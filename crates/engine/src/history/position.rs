@@ -7,27 +7,33 @@ use domain::Timestamp;
 use super::index::IN_LOG;
 use super::logged::{EntryFound, LoggedPast};
 use super::turns::{TurnWait, Work};
-use super::{Found, History, HistoryError, Place, Source};
+use super::{Found, History, HistoryError, IsSought, Place, Source};
 use crate::publication::Published;
 
 impl History {
     /// The publication at a client's position, and the time of the next one; `current` is the present publication.
-    /// `None`: there is none that can be shown. It may have another catalogue.
+    /// `None`: there is none that can be shown. It may have another catalogue. Those in memory satisfy `is`; the one in
+    /// the log may not.
     pub(crate) async fn publication_at(
         self: &Arc<Self>,
         current: Arc<Published>,
-        place: Place,
+        (place, is): (Place, IsSought<'_>),
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
-        if place.is_of(&current.snapshot) {
+        let is_current = place.is_of(&current.snapshot);
+        if is_current && is(&current.snapshot) {
             return Ok(Some((current, None)));
         }
-        let recent = self.recent().find(|held| place.is_of(&held.snapshot), |_| true);
-        if let Some((recent, next)) = recent {
-            return Ok(Some((recent, next.or(Some(current.snapshot.cut_at)))));
+        let recent = self.recent().find(|held| place.is_of(&held.snapshot) && is(&held.snapshot));
+        // If the next one is not known here, the log has it.
+        if let Some((recent, next @ Some(_))) = recent {
+            return Ok(Some((recent, next)));
         }
         let mut wait = TurnWait::default();
         match self.find_place(place, current.snapshot.cut_at, &mut wait).await? {
+            Some(found) if is_current && found.at == current.snapshot.cut_at => {
+                Ok(Some((current, None)))
+            }
             Some(found) => {
                 let past = self.remake(found, key, wait).await?;
                 Ok(Some((past.published, past.next)))
@@ -40,7 +46,7 @@ impl History {
     /// in memory, and the log no longer reaches back to it.
     pub(crate) async fn is_archived(self: &Arc<Self>, current: &Published, past: Place) -> bool {
         let is_kept = past.is_of(&current.snapshot)
-            || self.recent().find(|held| past.is_of(&held.snapshot), |_| true).is_some();
+            || self.recent().find(|held| past.is_of(&held.snapshot)).is_some();
         if is_kept || self.archive().is_none() {
             return false;
         }

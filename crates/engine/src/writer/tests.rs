@@ -2,9 +2,10 @@ use std::path::Path;
 
 use change_log::LogLocation;
 use domain::{Catalogue, ManualClock, World};
-use market::{Alias, Lifetimes, Limits, Meaning};
+use market::{Alias, Lifetimes, Limits, Meaning, Snapshot};
 
 use super::*;
+use crate::history::Place;
 use crate::options::HistoryOptions;
 use crate::replay::{Logged, Replay};
 
@@ -152,7 +153,32 @@ fn who_wants_whole_snapshots_keeps_nobody_from_what_changes() {
     // Of the same position, even if nothing has changed since.
     assert_eq!(worker.show_live(&mut book, first + 3, at), None);
     assert_eq!(whole(), Some(first + 3));
-    let (_, next) = handle.shown_after(crate::history::Place::Entry(first), true).unwrap();
+    let (_, next) = handle.shown_after(Place::Entry(first), true).unwrap();
     assert_eq!(next.map(|next| next.seq()), whole(), "what is in between is for others");
     assert_eq!(worker.show_live(&mut book, first + 3, at), None);
+}
+
+/// S8: those that are not logged have the position of the last one that was.
+#[tokio::test]
+async fn of_several_publications_at_a_position_the_sought_one_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_000_001)));
+    let (handle, writer) = open(dir.path(), &clock);
+    let Writer { mut worker, mut book, log, .. } = writer;
+    let _follows = handle.live_changes();
+    let (seq, mut ats) = (log.last_seq(), vec![handle.published().snapshot.cut_at]);
+    for n in 1..4 {
+        let at = ats[0].plus(n * EPOCH);
+        worker.publish(&mut book, seq, at, Some(at));
+        ats.push(at);
+    }
+    for (n, at) in ats.iter().enumerate() {
+        let is = |held: &Snapshot| held.cut_at == *at;
+        let place = Place::Entry(seq);
+        let published = handle.publication_of(place, &is, 0).await.unwrap().unwrap();
+        let shown = handle.shown_at(place, &is, 0).await.unwrap().unwrap();
+        for (found, next) in [published, shown] {
+            assert_eq!((found.snapshot.cut_at, next), (*at, ats.get(n + 1).copied()));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Attacks of a hostile feed, disk or client, which must not affect the others.
 
 mod accounts;
-mod failing_log;
+pub(crate) mod failing_log;
 mod feeds;
 mod http2;
 mod malformed;

@@ -27,6 +27,8 @@ pub(super) struct Rendered {
     /// The position after these events.
     pub(super) to: LogPlace,
     pub(super) cut_at: Timestamp,
+    /// True if that is not the position of a publication.
+    pub(super) is_between: bool,
     /// Time up to which further changes are free once these are paid for.
     pub(super) paid_until: Timestamp,
     /// True if there are events other than freshness.
@@ -89,6 +91,7 @@ impl Rendered {
             chunks: Chunks::None,
             to: selection.place_of(&shown.snapshot),
             cut_at: shown.snapshot.cut_at,
+            is_between: shown.is_between,
             paid_until: shown.until,
             has_changes: false,
             conflated: false,
@@ -138,6 +141,7 @@ impl Rendered {
             chunks: Chunks::new(together(events, selection.transport), unread),
             to: selection.place_of(to),
             cut_at: to.cut_at,
+            is_between,
             // An interval costs once, regardless of the number of changes sent in it.
             paid_until: if is_between { paid_until } else { to.cut_at },
             has_changes,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use accounts::{KeyEntry, StreamRefusal, StreamSlot};
+use domain::Timestamp;
 use engine::{ChangeWalk, Published, Reached, Walk, WorldHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -113,9 +114,9 @@ impl Replay {
         Self { turn: Some(turn), walk: None, changes: None, is_live: false, sent: 0, paid: false }
     }
 
-    /// Gives the turn back while there is nothing to send.
+    /// Gives the turn back while there is nothing to send, and what is only held during it.
     pub(super) fn rest(&mut self) {
-        (self.turn, self.walk) = (None, None);
+        (self.turn, self.walk, self.changes) = (None, None, None);
     }
 
     /// The events from a position to the publication after it, if `present` is not at that position. After a failure,
@@ -162,13 +163,16 @@ impl Replay {
     }
 
     /// The events from a position to the next accepted change or publication; `None` if there is nothing yet. They
-    /// come from the live states if those are still kept, otherwise from the log or the archive.
+    /// come from the live states if those are still kept, otherwise from the log or the archive; also where the next
+    /// live state is later than `until`, because it may contain changes from before. `from`: the position, and whether
+    /// the client may have more.
     pub(super) async fn change(
         &mut self,
         by: Replayer<'_>,
         (handle, reached): (&WorldHandle, Reached),
         selection: &Arc<Selection>,
-        place: LogPlace,
+        (place, from): (LogPlace, StartFrom),
+        until: Option<Timestamp>,
     ) -> Result<Option<Step>, NotRendered> {
         let (renders, key) = (&by.api.streams.renders, by.key());
         let (world, whole) = (handle.world, selection.wants_whole());
@@ -179,20 +183,26 @@ impl Replay {
             // Freshness is exact after a publication, and in whole snapshots.
             let is_exact = self.is_live
                 || (!held.is_between && next.as_ref().is_none_or(|next| next.is_exact()));
-            place_of(world, &held.snapshot) == place && (!whole || is_exact)
+            let is_later =
+                until.zip(next.as_ref()).is_some_and(|(end, next)| end < next.snapshot.cut_at);
+            place_of(world, &held.snapshot) == place && (!whole || is_exact) && !is_later
         });
         self.is_live = shown.is_some();
         if let Some((_, next)) = shown {
             (self.changes, self.turn) = (None, None);
             let Some(next) = next else { return Ok(None) };
-            let rendered =
-                renders.events(handle, selection, StartFrom::Here(place), &next, key).await?;
+            let rendered = renders.events(handle, selection, from, &next, key).await?;
             return Ok(Some(Step { rendered, costs: false }));
         }
         let walk = match self.changes.take() {
             Some(walk) => walk,
             None => {
                 let (held, _) = base(handle, place, Mode::Live, key).await?;
+                let (present, _) = place_of(world, &handle.published().snapshot);
+                if place.0 == handle.last_place(reached.now).max(present) {
+                    // There is nothing to read, for which no turn is needed.
+                    return Ok(None);
+                }
                 if self.turn.is_none() {
                     self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
                 }

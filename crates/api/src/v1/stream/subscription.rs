@@ -83,6 +83,9 @@ pub(super) struct Subscription {
     paid: Timestamp,
     /// True if a snapshot or a cut was sent: everything before is paid with the request.
     begun: bool,
+    /// True if its client may have a part of what another connection has sent after its position: in `live`, until a
+    /// publication is passed, since live states differ from node to node.
+    is_elsewhere: bool,
     heartbeat_s: u32,
     /// Number of streams opened before it.
     number: u64,
@@ -126,6 +129,7 @@ impl Subscription {
         Self {
             number: api.streams.metrics(&selection).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
+            is_elsewhere: selection.mode == Mode::Live && matches!(begin, Begin::At(_)),
             _whole: selection.wants_whole().then(|| handle.want_whole()),
             publications: handle.publications(),
             endings: api.accounts.endings(),
@@ -266,6 +270,7 @@ impl Subscription {
     fn move_to(&mut self, rendered: &Rendered) {
         // The steps after a snapshot of the past are not known yet.
         let is_past = matches!(self.begin, Begin::Past(_));
+        self.is_elsewhere &= rendered.is_between && matches!(self.begin, Begin::At(_));
         self.begin = Begin::At(rendered.to);
         if !self.is_far && !is_past {
             self.turn = None;
@@ -362,10 +367,9 @@ impl Subscription {
 
     /// The starting point of the next events, at a position.
     fn start(&self, place: LogPlace) -> StartFrom {
-        // Publications are the same on all nodes.
-        match self.selection.mode {
-            Mode::Live if !self.begun => StartFrom::Elsewhere(place),
-            Mode::Live | Mode::Publication => StartFrom::Here(place),
+        match self.is_elsewhere {
+            true => StartFrom::Elsewhere(place),
+            false => StartFrom::Here(place),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Options of a service under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::thread::JoinHandle;
@@ -36,6 +36,7 @@ pub(crate) struct Builder {
     start: Timestamp,
     refresh_interval: Duration,
     stale_after: Duration,
+    live_tick: Duration,
     history: HistoryOptions,
     limits: Limits,
     api: ApiSettings,
@@ -47,6 +48,7 @@ pub(crate) struct Builder {
     log_servers: Option<LogServers>,
     joining: Option<Joining>,
     cluster: Option<Cluster>,
+    accounts: Option<PathBuf>,
     keeps_pages: bool,
     mail: bool,
     archive: Option<ArchivePlace>,
@@ -74,6 +76,7 @@ impl Builder {
             start: at(START),
             refresh_interval: Duration::from_secs(30),
             stale_after: Duration::from_secs(90),
+            live_tick: Duration::from_millis(1),
             history: HistoryOptions { part_interval: DAY, ..HistoryOptions::default() },
             // Most tests report on events without waiting for their start.
             limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
@@ -99,6 +102,7 @@ impl Builder {
             log_servers: None,
             joining: None,
             cluster: None,
+            accounts: None,
             keeps_pages: false,
             mail: false,
             archive: None,
@@ -122,6 +126,12 @@ impl Builder {
     /// Starts one node of a cluster.
     pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
         self.cluster = Some(cluster);
+        self
+    }
+
+    /// With the accounts in this folder, which it shares with other nodes.
+    pub(crate) fn accounts_in(mut self, dir: &Path) -> Self {
+        self.accounts = Some(dir.to_owned());
         self
     }
 
@@ -201,6 +211,12 @@ impl Builder {
 
     pub(crate) fn stale_after(mut self, after: Duration) -> Self {
         self.stale_after = after;
+        self
+    }
+
+    /// Changes are shown live no more often than twice in this time.
+    pub(crate) fn live_tick(mut self, tick: Duration) -> Self {
+        self.live_tick = tick;
         self
     }
 
@@ -287,7 +303,8 @@ impl Builder {
             Time::Manual => Arc::clone(&manual) as Arc<dyn Clock>,
             Time::System => Arc::new(SystemClock),
         };
-        let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
+        let accounts_dir = self.accounts.as_deref().unwrap_or_else(|| dir.path());
+        let store = Store::open(accounts_dir.join("accounts.db")).await.unwrap();
         let accounts = shared::load_accounts(&store, &clock, self.cluster).await;
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, email_queue) = accounts::outbox("https://odds.example.com");
@@ -306,7 +323,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
-            live_tick: Duration::from_millis(1),
+            live_tick: self.live_tick,
             history: history(&self.history, self.archive.as_ref(), dir.path(), world),
         };
         let (live, live_writer) = match joining {

@@ -11,14 +11,14 @@ use crate::harness::{TestApp, line, ndjson, wait_for};
 use crate::test_market::{ANN, BEA};
 
 /// The signal for a write beyond the limit; a process that handles it is not killed.
-const SIGXFSZ: i32 = 25;
+pub(crate) const SIGXFSZ: i32 = 25;
 
 /// Maximum size of a file that may be overwritten on a full disk: the note of a gap. All other relevant files are
 /// longer.
 const OVERWRITTEN_MAX: u64 = 64;
 
 /// Prevents files from growing, like a full disk. Every test is a separate process.
-fn fill_disk(full: bool) {
+pub(crate) fn fill_disk(full: bool) {
     let maximum = getrlimit(Resource::Fsize).maximum;
     let current = if full { Some(OVERWRITTEN_MAX) } else { maximum };
     setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();

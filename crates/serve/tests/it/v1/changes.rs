@@ -305,6 +305,32 @@ async fn a_default_key_follows_the_sandbox_on_another_node() {
     follower.follow(&other, &other_key).await;
 }
 
+/// Each node publishes the sandbox by its own clock, some a moment later than others.
+#[tokio::test]
+async fn a_poll_of_a_sandbox_that_publishes_a_moment_later_waits_for_it() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let late = TestApp::builder().sandbox(7).starting_at(app.now()).start().await;
+    app.publish_both().await;
+    let path = "/v1/sports/mma/odds";
+    let odds = app.get(path, &app.sandbox_key().await).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    let key = late.sandbox_key().await;
+    let behind = Duration::from_millis(100);
+    late.advance(app.now().minus(behind).since(late.now()));
+    let target = format!("{path}?since={cursor}");
+    let publish = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        late.advance(behind);
+    };
+    let (answer, ()) = tokio::join!(late.get(&target, &key), publish);
+    assert_eq!(
+        (answer.status, answer.header("x-cursor")),
+        (204, Some(cursor)),
+        "{}",
+        answer.text()
+    );
+}
+
 /// A client reads page by page and keeps the cursor of the first page: records of later publications that the present
 /// no longer has are removed or sent again.
 #[tokio::test]

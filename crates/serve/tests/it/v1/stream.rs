@@ -12,6 +12,8 @@ mod model;
 mod replay;
 pub(super) mod replay_live;
 mod resume;
+mod skipped;
+mod unlogged;
 mod websocket;
 
 use std::sync::mpsc;

@@ -46,7 +46,9 @@ impl Subscription {
             published: present.snapshot.cut_at,
             now: self.api.clock.now(),
         };
-        let step = replay.change(by, (handle, reached), &self.selection, place).await.transpose();
+        let from = (place, self.start(place));
+        let step = replay.change(by, (handle, reached), &self.selection, from, self.until).await;
+        let step = step.transpose();
         self.replay = Some(replay);
         let Some(step) = step else { return self.caught_up(present, has_shown) };
         if let Ok(step) = &step {

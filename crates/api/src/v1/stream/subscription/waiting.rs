@@ -75,9 +75,9 @@ impl Subscription {
     /// True if it waits for the next events and for nothing of its own.
     fn is_like_others(&self, place: LogPlace) -> bool {
         let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
-        // A stream that resumes in `live` may have a part that others were not sent.
-        let is_elsewhere = !self.begun && self.selection.mode == Mode::Live;
-        !ends && !past && !is_elsewhere && !self.is_between(place) && self.later_since.is_none()
+        // Others were not sent what it may have.
+        let is_alone = ends || past || self.is_elsewhere || self.is_between(place);
+        !is_alone && self.later_since.is_none()
     }
 
     /// True if it follows publications, and its position is not that of the current one: `live` was left there. The

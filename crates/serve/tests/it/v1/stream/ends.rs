@@ -279,7 +279,7 @@ async fn clients_that_do_not_read_take_no_memory_from_those_that_do() {
     assert_eq!(ended(&app, "unavailable").await, 0);
 }
 
-async fn all_open(app: &TestApp) -> u64 {
+pub(super) async fn all_open(app: &TestApp) -> u64 {
     sum(app, "linesman_stream_open{", "").await
 }
 

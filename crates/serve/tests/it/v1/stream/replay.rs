@@ -7,7 +7,7 @@ use api::v1::stream::StreamSettings;
 use domain::{Timestamp, World};
 use engine::Compact;
 
-use super::client::{Client, ask, at_of, check, move_to, names, opened, opened_on};
+use super::client::{Client, ask, at_of, check, move_to, names, opened, opened_on, quote};
 use crate::harness::{TestApp, unlimited};
 
 fn text(at: Timestamp) -> String {
@@ -108,6 +108,34 @@ async fn a_replay_that_has_caught_up_gives_its_turn_to_the_next() {
     for client in &mut clients {
         while at_of(&client.cut().await) != last {}
     }
+}
+
+/// S10, S11: nor does it go on reading what it began to read in its turn.
+#[tokio::test]
+async fn a_live_replay_that_has_caught_up_reads_what_follows_in_another_turn() {
+    let (app, feed, key) = opened().await;
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    // A confirmation is something to read, and not a change.
+    quote(&app, &feed, 135).await;
+    let query = format!("?sports=mma&mode=live&freshness=none&replay=all&since={cursor}");
+    let (mut replay, _) = Client::open(&app, &key, &query, None).await;
+    let accounts = &app.service.api.accounts;
+    let entry = accounts.keys.authenticate(key.as_bytes(), app.now()).unwrap();
+    // Like a stream on another node, as soon as this one has caught up.
+    let turn = loop {
+        match accounts.streams.open_replay(&entry.grant.key_id).await {
+            Ok(turn) => break turn,
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    quote(&app, &feed, 150).await;
+    let waiting = tokio::time::timeout(Duration::from_secs(2), replay.event()).await;
+    assert!(waiting.is_err(), "without a turn: {waiting:?}");
+    drop(turn);
+    let events = replay.cut().await;
+    assert_eq!(names(&events), ["delta", "cut"]);
+    assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 150);
 }
 
 /// S13: its client gets a 204, even if there is no turn and no slot.

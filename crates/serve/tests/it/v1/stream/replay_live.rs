@@ -163,6 +163,31 @@ async fn the_changes_of_a_span_are_replayed_from_the_archive_and_then_the_stream
     assert_eq!(replay.end().await["code"], "done");
 }
 
+/// S2: also where `until` is between changes that live streams were shown together.
+#[tokio::test]
+async fn a_replay_of_changes_ends_between_two_that_were_shown_together() {
+    let app = TestApp::builder().live_tick(Duration::from_secs(8)).start().await;
+    let (app, feed, key) = opened_on(app).await;
+    let (mut live, _) = Client::open(&app, &key, LIVE, None).await;
+    live.cut().await;
+    // Shown at once, and the following ones together after half a tick.
+    quote(&app, &feed, 140).await;
+    live.cut().await;
+    let since = live.cursor.clone();
+    app.advance(Duration::from_secs(1));
+    quote(&app, &feed, 150).await;
+    app.advance(Duration::from_secs(1));
+    let until = text(app.now());
+    app.advance(Duration::from_secs(1));
+    quote(&app, &feed, 160).await;
+    let price = |events: &[Event]| events[0].data["upserts"][0]["outcomes"][0]["price"].clone();
+    while price(&live.cut().await) != 160 {}
+    let query = format!("{LIVE}&replay=all&since={since}&until={until}");
+    let (mut replay, _) = Client::open(&app, &key, &query, None).await;
+    assert_eq!(price(&replay.cut().await), 150);
+    assert_eq!(replay.end().await["code"], "done");
+}
+
 #[tokio::test]
 async fn the_sandbox_is_replayed_with_what_happens_between_its_publications() {
     let app = TestApp::builder().sandbox(7).start().await;
