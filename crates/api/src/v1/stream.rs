@@ -204,14 +204,9 @@ impl Admitted<'_> {
         // Before the replay turn: a client without a slot must not take one.
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
-        if is_over(begin) {
+        let has_all = self.has_every_change(&params, &selection, begin, last.as_deref());
+        if is_over(begin) || Box::pin(has_all).await == Some(true) {
             return Ok((no_more(), None));
-        }
-        if transport == Transport::ServerSentEvents {
-            let has_all = self.has_every_change(&params, &selection, begin, last.as_deref());
-            if Box::pin(has_all).await == Some(true) {
-                return Ok((no_more(), None));
-            }
         }
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
@@ -353,7 +348,10 @@ impl Admitted<'_> {
             return None;
         };
         let is_near = place.0 >= selection.place_of(&last?.snapshot).0;
-        if params.mode != Mode::Live || !params.replays_all || !is_near {
+        let is_asked = selection.transport == Transport::ServerSentEvents
+            && params.mode == Mode::Live
+            && params.replays_all;
+        if !(is_asked && is_near) {
             return None;
         }
         let (handle, key) = (self.api.world(self.world()), self.key_number());

@@ -338,12 +338,8 @@ impl Builder {
         let server = Server::new(clock, self.server);
         let api = Api::new(catalogue, accounts, Worlds { live, sandbox }, self.api, server);
         let web = Web::new(Arc::clone(&api), people, self.web);
-        let service = Arc::new(Service {
-            api,
-            web,
-            agents: Agents::new(true),
-            ingest_on_main: self.ingest_on_main,
-        });
+        let agents = Agents::new(true);
+        let service = Arc::new(Service { api, web, agents, ingest_on_main: self.ingest_on_main });
         let stop = CancellationToken::new();
         if self.keeps_pages {
             tokio::spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
