@@ -133,8 +133,8 @@ impl Kept {
 }
 
 impl History {
-    /// Keeps a publication with answers of its own, within the bound. All count alike: a copy of a recent one shares its
-    /// rows with the others at first, and may be kept for longer than they are.
+    /// Keeps a publication with answers of its own, within the bound. All count alike: a copy of a recent one shares
+    /// its rows with the others at first, and may be kept for longer than they are.
     pub(super) fn keep(&self, found: Found, published: &Published) -> Arc<Published> {
         let published = Arc::new(published.of_the_past(ANSWER_BYTES_MAX));
         let weight = usize::try_from(published.weight).unwrap_or(usize::MAX);

@@ -1,8 +1,8 @@
 //! An object that is written to a bucket in parts, with bounded memory.
 //!
 //! An object of at most one part takes a single request. A larger one exists only once all its parts are complete;
-//! parts of a killed process stay until the bucket's own lifecycle rule deletes them. Parts of an upload that failed are
-//! deleted, in an outage once the bucket answers again.
+//! parts of a killed process stay until the bucket's own lifecycle rule deletes them. Parts of an upload that failed
+//! are deleted, in an outage once the bucket answers again.
 
 use std::io::{self, Write};
 use std::mem;
