@@ -57,6 +57,8 @@ pub struct Archiver {
     begun: Arc<Begun>,
     /// True if the archive has the catalogue of this process.
     keeps_own: bool,
+    /// True unless unused files could not be deleted the last time.
+    cleans: bool,
 }
 
 /// The next step.
@@ -94,8 +96,8 @@ impl Archiver {
         let handle = Arc::clone(handle);
         let catalogues = Arc::new(Catalogues::new(&options));
         let begun = Arc::new(Begun::of(&options));
-        let (archive, held) = (None, None);
-        Some(Self { options, handle, archive, held, catalogues, begun, keeps_own: false })
+        let (archive, held, keeps_own, cleans) = (None, None, false, true);
+        Some(Self { options, handle, archive, held, catalogues, begun, keeps_own, cleans })
     }
 
     /// Copies published entries whenever a part is due or ordered, until the service ends.
@@ -238,7 +240,6 @@ impl Archiver {
     /// The log cannot be read, or the archive cannot be written. Earlier parts stay.
     pub fn copy(&mut self) -> Result<bool, WorldError> {
         let Some(archive) = self.writable()? else { return Ok(false) };
-        self.room()?;
         let published = self.handle.published().snapshot.seq;
         let commit = archive.newest()?;
         let Some(mut log) = self.options.log.view()? else { return Ok(false) };
@@ -250,6 +251,7 @@ impl Archiver {
                 if last.last_seq >= published {
                     return Ok(false);
                 }
+                self.room()?;
                 self.note_unarchived(&*log, last.last_seq)?;
                 let book = match self.book_at_end(&archive, &commit) {
                     Ok(book) => book,
@@ -269,7 +271,10 @@ impl Archiver {
                     Some(_) | None => Part::after(&commit, book),
                 }
             }
-            _ => Some(self.found(&mut *log, &archive, &commit)?),
+            _ => {
+                self.room()?;
+                Some(self.found(&mut *log, &archive, &commit)?)
+            }
         };
         match part {
             Some(part) => self.copy_part(part, &archive, &commit, &*log, published),
@@ -323,7 +328,8 @@ impl Archiver {
         if let Some(end) = commit.settled_end() {
             let oldest = end.minus(self.options.history.retention);
             if let Some((retired, Outcome::Committed)) = archive.retire(&commit, oldest)? {
-                self.note(&retired);
+                // Whether the log goes on from its end is not known here.
+                self.note_size(&retired);
                 commit = retired;
             }
         }
@@ -332,10 +338,14 @@ impl Archiver {
     }
 
     /// Deletes files that are not used any more. If that fails, they stay until the next time.
-    fn clean(&self, archive: &Archive, commit: &Commit) {
-        if let Err(error) = archive.clean(commit) {
-            tracing::warn!(event = "archive.not_cleaned", error = %Chain(&error), "unused files of the archive are not deleted; it is tried again");
+    fn clean(&mut self, archive: &Archive, commit: &Commit) {
+        let cleaned = archive.clean(commit);
+        if let Err(error) = &cleaned
+            && self.cleans
+        {
+            tracing::warn!(event = "archive.not_cleaned", error = %Chain(error), "unused files of the archive are not deleted; it is tried again");
         }
+        self.cleans = cleaned.is_ok();
     }
 
     /// Merges some files and removes data past retention, and returns whether there may be more to do.
@@ -344,6 +354,10 @@ impl Archiver {
     /// The archive cannot be read or written.
     pub fn compact(&mut self, which: &Compact) -> Result<bool, WorldError> {
         let Some(archive) = self.writable()? else { return Ok(false) };
+        if let Err(full) = self.room() {
+            self.retire()?;
+            return Err(full.into());
+        }
         let commit = archive.newest()?;
         let Some(end) = commit.settled_end() else { return Ok(false) };
         let oldest = end.minus(self.options.history.retention);
@@ -400,12 +414,17 @@ impl Archiver {
 
     /// Notes the content of the archive.
     fn note(&self, commit: &Commit) {
-        let stats = &self.handle.history.stats;
         let Some(last) = commit.lineages.last() else { return };
+        self.note_size(commit);
+        self.handle.history.note_archived(last.last_seq);
+    }
+
+    fn note_size(&self, commit: &Commit) {
+        let stats = &self.handle.history.stats;
         stats.archive_bytes.store(commit.bytes(), Ordering::Relaxed);
         let files = u64::try_from(commit.paths().count()).unwrap_or(u64::MAX);
         stats.archive_files.store(files, Ordering::Relaxed);
-        self.handle.history.note_archived(last.last_seq);
+        self.handle.history.note_archive_changed();
     }
 
     /// Notes the first publication after an archived entry, which an earlier process or leader may have made, so that

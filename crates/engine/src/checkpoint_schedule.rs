@@ -59,6 +59,11 @@ impl CheckpointSchedule {
         self.is_shared && saves && rested
     }
 
+    /// True if the last attempt was a minute ago.
+    pub(crate) fn is_rested(&self, now: Timestamp) -> bool {
+        now.since(self.tried) >= SHARED_EVERY
+    }
+
     /// Notes an attempt; `written` is the entry covered if it succeeded.
     pub(crate) fn note(&mut self, written: Option<u64>, now: Timestamp, took: Duration) {
         (self.tried, self.took) = (now, took);

@@ -56,7 +56,7 @@ const REBUILD_TIME_MAX: Duration = Duration::from_secs(20);
 const WEIGHT_BYTES: usize = 2200;
 
 /// Maximum number of orders waiting for the archiver.
-const ORDERS_MAX: usize = 8;
+pub(crate) const ORDERS_MAX: usize = 8;
 
 /// Requests that published entries be archived now, and that files be merged.
 #[derive(Debug)]
@@ -257,10 +257,14 @@ impl History {
         self.backlog.note_first(seq, at);
     }
 
-    /// Notes that the archive has changed and contains everything up to an entry.
+    /// Notes that the archive contains everything up to an entry.
     pub(crate) fn note_archived(&self, last_seq: u64) {
         self.stats.archived_seq.store(last_seq, Ordering::Release);
         self.backlog.note_archived(last_seq);
+    }
+
+    /// Notes that the archive has changed.
+    pub(crate) fn note_archive_changed(&self) {
         if let Source::Logged(past) = &self.source {
             past.note_news();
         }
@@ -365,7 +369,7 @@ impl History {
             return Ok(found.with(published));
         }
         if let Some((recent, _)) = self.recent_at(found) {
-            let ready = cell.get_or_init(async || self.keep(found, &recent)).await;
+            let ready = cell.get_or_init(async || self.keep(found, &recent, true)).await;
             return Ok(found.with(Arc::clone(ready)));
         }
         let turn = self.turn_of(key, &mut wait).await?;
@@ -478,7 +482,7 @@ impl History {
             }
         };
         self.stats.rebuilds.fetch_add(1, Ordering::Relaxed);
-        Ok(self.keep(found, &published))
+        Ok(self.keep(found, &published, false))
     }
 
     /// Keeps a publication that another has followed, for requests of the changes since. It gets no answers of its own:

@@ -151,8 +151,9 @@ impl Live {
     }
 
     /// One of the last ones that is not a publication, and the time of the next publication.
-    pub(crate) fn find_between(&self, place: Place) -> Option<FoundLive> {
-        self.steps().find(place, |held| held.is_between, |later| !later.is_between)
+    pub(crate) fn find_between(&self, place: Place, is: IsSought<'_>) -> Option<FoundLive> {
+        let is_sought = |held: &Published| held.is_between && is(&held.snapshot);
+        self.steps().find(place, is_sought, |later| !later.is_between)
     }
 
     /// The step from a place to one of the last ones, if the touched events are known. Its cost depends on the change.

@@ -298,8 +298,7 @@ impl WorldHandle {
         self.publication_of(place, &|_| true, key).await
     }
 
-    /// The same, where publications in memory have to satisfy `is`. One that was rebuilt or is between publications may
-    /// not.
+    /// The same, where what is in memory has to satisfy `is`. What was rebuilt may not.
     ///
     /// # Errors
     /// It cannot be rebuilt now.
@@ -310,7 +309,7 @@ impl WorldHandle {
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
         let current = self.published.load_full();
-        match self.live.find_between(place) {
+        match self.live.find_between(place, is) {
             Some(found) => self.completed(found).await.map(Some),
             None => self.history.publication_at(current, (place, is), key).await,
         }
@@ -347,7 +346,7 @@ impl WorldHandle {
     /// True if only the archive has a position or the publication of a time, so that a rebuild takes long.
     pub async fn is_archived(&self, place: Place) -> bool {
         let current = self.published.load_full();
-        if self.live.find_between(place).is_some() {
+        if self.live.find_between(place, &|_| true).is_some() {
             return false;
         }
         self.history.is_archived(&current, place).await
@@ -439,7 +438,7 @@ impl WorldHandle {
             World::Live => Place::Entry(shown.seq()),
             World::Sandbox => Place::Time(shown.snapshot.cut_at),
         };
-        let found = self.live.find_between(place)?;
+        let found = self.live.find_between(place, &|_| true)?;
         self.completed(found).await.ok().map(|(whole, _)| whole)
     }
 

@@ -424,11 +424,13 @@ impl Writer {
 
     /// Releases log entries of a full disk that are not needed any more: that makes room for the next checkpoint.
     fn release(&mut self) {
-        if self.term.is_some() {
-            // The log is not on this disk.
+        let now = self.worker.clock.now();
+        // With a term the log is not on this disk.
+        if self.term.is_some() || !self.checkpoint_schedule.is_rested(now) {
             return;
         }
-        let before = self.worker.clock.now().minus(self.worker.options.log_retention);
+        self.checkpoint_schedule.note(None, now, Duration::ZERO);
+        let before = now.minus(self.worker.options.log_retention);
         let keep_from = self.worker.handle.history.keep_from();
         if let Err(error) = self.log.retain(before.as_millis(), keep_from) {
             tracing::warn!(event = "log.not_released", world = %self.worker.options.world, error = %Chain(&error), "old log entries could not be removed from the full disk");

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub struct Archive {
     /// Maximum rows of a group in merged files, if it differs from the table's default.
     pub(crate) group_rows: Option<usize>,
     unused_kept: Duration,
+    /// Number of unused files that may not be deleted, as last reported.
+    files_left: Arc<AtomicUsize>,
     /// Maximum size of a file of a bucket that is read as a whole.
     whole_max: u64,
 }
@@ -105,6 +108,7 @@ impl Archive {
             bases: Arc::default(),
             group_rows: None,
             unused_kept: UNUSED_KEPT,
+            files_left: Arc::default(),
             whole_max: WHOLE_MAX,
         }
     }
@@ -358,6 +362,10 @@ impl Archive {
         let now = self.store.now_ms().unwrap_or(last.modified_ms).max(last.modified_ms);
         let mut numbers: Vec<u64> = objects.iter().filter_map(number_of).collect();
         numbers.sort_unstable();
+        if numbers.last() != Some(&commit.commit) {
+            // Another writer has continued. What it added is not in this commit.
+            return Ok(0);
+        }
         let old = numbers.len().saturating_sub(COMMITS_KEPT);
         for number in numbers.iter().take(old) {
             self.store.remove(&commit_name(*number))?;
@@ -390,11 +398,14 @@ impl Archive {
                 }
             }
         }
-        if let Some(error) = refused {
+        let left = unused.len() - deleted;
+        if let Some(error) = refused
+            && self.files_left.swap(left, Ordering::Relaxed) != left
+        {
             tracing::warn!(
                 event = "archive.files_left",
                 error = &error as &dyn std::error::Error,
-                files = unused.len() - deleted,
+                files = left,
                 "files that are not part of the archive any more may not be deleted"
             );
         }

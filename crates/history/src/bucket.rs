@@ -19,8 +19,8 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, Error, Extensions, GetOptions, GetRange, MultipartId, ObjectStore as _,
-    ObjectStoreExt as _, PutMode, RetryConfig,
+    BackoffConfig, Error, Extensions, GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _,
+    PutMode, RetryConfig,
 };
 
 pub(crate) use upload::Upload;
@@ -115,8 +115,8 @@ struct Inner {
     down: Mutex<Option<(Instant, String)>>,
     /// Time at which objects were last listed for deletion.
     cleaned: Mutex<Option<Instant>>,
-    /// Names and ids of failed uploads that are still to be deleted, because the bucket did not answer.
-    left: Mutex<Vec<(String, MultipartId)>>,
+    /// Failed uploads that are still to be deleted, because the bucket did not answer.
+    left: Mutex<Vec<upload::Left>>,
 }
 
 struct Client {
@@ -342,14 +342,12 @@ impl Bucket {
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let client = self.0.client.as_ref().map_err(|why| unanswered(why))?;
         if let Some((until, why)) = &*self.down()
             && Instant::now() < *until
         {
             return Err(unanswered(why));
         }
-        let asked = ask(client.store.clone(), Path::parse(self.key(name))?);
-        let answer = client.worker.call(asked).map_err(|why| unanswered(&why))?;
+        let answer = self.call(name, ask)?;
         let failure = answer.as_ref().err().and_then(|error| Failure::behind(error));
         *self.down() = match failure {
             Some(failure @ Failure::Unanswered { .. }) => {
@@ -358,6 +356,20 @@ impl Bucket {
             Some(Failure::Refused { .. }) | None => None,
         };
         answer
+    }
+
+    fn call<T, F>(
+        &self,
+        name: &str,
+        ask: impl FnOnce(AmazonS3, Path) -> F,
+    ) -> Result<Result<T, Error>, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let client = self.0.client.as_ref().map_err(|why| unanswered(why))?;
+        let asked = ask(client.store.clone(), Path::parse(self.key(name))?);
+        client.worker.call(asked).map_err(|why| unanswered(&why))
     }
 
     fn down(&self) -> MutexGuard<'_, Option<(Instant, String)>> {

@@ -44,7 +44,13 @@ impl Archive {
             if commit.paths().all(is_intact) || self.newest_number()? == commit.commit {
                 break;
             }
-            commit = self.newest()?;
+            let newest = self.newest()?;
+            let named: HashSet<&str> = newest.paths().collect();
+            if commit.paths().all(|path| is_intact(path) || named.contains(path)) {
+                // What is not intact is damaged.
+                break;
+            }
+            commit = newest;
         }
         let named: HashSet<&str> = commit.paths().collect();
         for path in tried.keys().filter(|path| !named.contains(path.as_str())) {

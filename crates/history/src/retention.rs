@@ -1,6 +1,7 @@
 //! Retention: the part of the archive that is no longer needed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use domain::Timestamp;
 
@@ -8,6 +9,7 @@ use crate::Table;
 use crate::commit::{Commit, Lineage, TableFile};
 use crate::date::{date_of, end_of_day};
 
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Number of days with publications after which the time before them counts as a stop of the service.
 const SETTLED_DAYS: usize = 7;
 
@@ -47,7 +49,12 @@ impl Commit {
     fn base_of(&self, lineage: usize, day: &str) -> Option<Base> {
         let epochs = self.files.iter().filter(|file| file.table == Table::Epochs);
         let epochs = epochs.filter(|file| file.lineage == lineage);
-        let needed = epochs.filter(|file| file.date() >= day).map(|file| file.first_seq).min();
+        // Publications made with a clock that was ahead are needed no longer than those around them.
+        let last = self.settled_end().map(|end| date_of(end.plus(DAY))).unwrap_or_default();
+        let (ahead, usual): (Vec<_>, Vec<_>) =
+            epochs.filter(|file| file.date() >= day).partition(|file| file.date() > &*last);
+        let needed = if usual.is_empty() { ahead } else { usual };
+        let needed = needed.iter().map(|file| file.first_seq).min();
         match needed {
             Some(first) => self
                 .image_before_next(lineage, first.checked_sub(1)?)
@@ -91,22 +98,36 @@ struct Base {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commit::{Blob, Image};
 
-    fn end(days: &[&str], last: &str) -> String {
-        let epochs = days.iter().map(|day| TableFile {
+    /// An archive with ten entries and a book of each day.
+    fn commit(days: &[&str], last: &str) -> Commit {
+        let days = || (1..).zip(days);
+        let epochs = days().map(|(n, day)| TableFile {
             table: Table::Epochs,
-            path: format!("live/epochs/date={day}/a.parquet"),
+            path: format!("epochs/date={day}/a.parquet"),
             rows: 1,
             bytes: 1,
             sha256: String::new(),
-            first_seq: 1,
-            last_seq: 1,
+            first_seq: 10 * n - 9,
+            last_seq: 10 * n,
             lineage: 0,
+        });
+        let images = days().map(|(n, day)| Image {
+            file: Blob { path: format!("images/{day}"), bytes: 1, sha256: String::new() },
+            seq: 10 * n,
+            at_ms: 0,
+            lineage: 0,
+            version: 1,
+            first: None,
         });
         let last_ms = Timestamp::parse(last).unwrap().as_millis();
         let lineages = vec![Lineage { last_ms, ..Lineage::default() }];
-        let commit = Commit { files: epochs.collect(), lineages, ..Commit::none() };
-        commit.settled_end().unwrap().to_string()
+        Commit { files: epochs.collect(), images: images.collect(), lineages, ..Commit::none() }
+    }
+
+    fn end(days: &[&str], last: &str) -> String {
+        commit(days, last).settled_end().unwrap().to_string()
     }
 
     #[test]
@@ -125,5 +146,15 @@ mod tests {
         assert_eq!(end(&days, "2026-11-09T12:00:00Z"), "2026-11-02T00:00:00Z");
         days.push("2026-11-10");
         assert_eq!(end(&days, "2026-11-10T12:00:00Z"), "2026-11-10T12:00:00Z");
+    }
+
+    #[test]
+    fn publications_of_a_clock_that_was_ahead_go_with_those_around_them() {
+        let days = ["2026-11-17", "2027-12-01", "2026-11-18", "2026-11-19"];
+        let commit = commit(&days, "2026-11-19T12:00:00Z");
+        let oldest = Timestamp::parse("2026-11-19T00:00:00Z").unwrap();
+        let kept = commit.without_before(oldest).unwrap();
+        let kept: Vec<&str> = kept.files.iter().map(TableFile::date).collect();
+        assert_eq!(kept, ["2026-11-19"]);
     }
 }

@@ -31,11 +31,13 @@ mod waiter;
 mod websocket;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use accounts::StreamRefusal;
 use domain::{Catalogue, SportId, World};
 use engine::{Place, Published, Reached};
 use http::{Head, Reply};
+use tokio::time::timeout;
 
 use self::event_stream::EventStream;
 use self::group::Groups;
@@ -92,6 +94,10 @@ impl Default for StreamSettings {
 
 /// Time after which a client with too many streams should retry.
 const TOO_MANY_RETRY_S: u32 = 5;
+/// Maximum time for which changes are looked at before a stream begins.
+const LOOK_AHEAD_MAX: Duration = Duration::from_secs(5);
+/// Time after which every entry of an instant is stored.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
 
 /// All streams of a node.
 #[derive(Debug)]
@@ -205,7 +211,8 @@ impl Admitted<'_> {
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
         let has_all = self.has_every_change(&params, &selection, begin, last.as_deref());
-        if is_over(begin) || Box::pin(has_all).await == Some(true) {
+        let has_all = timeout(LOOK_AHEAD_MAX, Box::pin(has_all));
+        if is_over(begin) || matches!(has_all.await, Ok(Some(true))) {
             return Ok((no_more(), None));
         }
         let replay = match turn.take() {
@@ -359,7 +366,8 @@ impl Admitted<'_> {
             return None;
         };
         // What this node stores from now on is later than `until`. Others may have stored more.
-        let is_complete = until < self.now && handle.leads() && handle.is_up_to_date(self.now);
+        let is_stored = until.plus(STORED_WITHIN) < self.now;
+        let is_complete = is_stored && handle.leads() && handle.is_up_to_date(self.now);
         let published = handle.published().snapshot.cut_at;
         let reached = Reached { seq: handle.last_entry(), published, now: self.now };
         let from = sought(handle.world, place.0);

@@ -7,7 +7,10 @@ use domain::{Clock as _, ManualClock, Timestamp};
 use market::{Alias, Ids, Meaning, Operation};
 
 use super::*;
+use tokio::time::timeout;
+
 use crate::Writer;
+use crate::history::HistoryError;
 use crate::writer::test_options;
 
 const EPOCH: Duration = Duration::from_secs(5);
@@ -363,6 +366,19 @@ async fn a_clock_that_was_ahead_deletes_and_hides_nothing() {
     assert_eq!(again.from, from);
     assert_eq!(again.to, world.handle.published().snapshot.cut_at);
     assert_eq!(world.archived(0), world.logged());
+}
+
+#[tokio::test]
+async fn more_orders_than_the_archiver_has_room_for_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path(), NOON);
+    // Nothing takes the orders yet.
+    for _ in 0..crate::history::ORDERS_MAX {
+        let ordered = timeout(Duration::ZERO, world.handle.history.flush(Compact::Due)).await;
+        assert!(ordered.is_err(), "it waits");
+    }
+    let refused = world.handle.history.flush(Compact::Due).await;
+    assert!(matches!(refused, Err(HistoryError::Busy)), "{refused:?}");
 }
 
 #[test]

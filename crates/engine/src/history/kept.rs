@@ -12,6 +12,8 @@ use crate::publication::Published;
 /// Bytes per unit of weight of a book that is held to be rolled forward and shares its records with a kept publication;
 /// measured with 200,000 records.
 const BOOK_BYTES: usize = 400;
+/// The same for a publication that shares its records with the present one: rows, and fragments of answers.
+const SHARED_BYTES: usize = 800;
 /// Maximum size of the answers produced from a past publication.
 const ANSWER_BYTES_MAX: usize = 2 << 20;
 /// Size of the marks of selections that were requested from it (`api::answers`).
@@ -133,13 +135,18 @@ impl Kept {
 }
 
 impl History {
-    /// Keeps a publication with answers of its own, within the bound. All count alike: a copy of a recent one shares
-    /// its rows with the others at first, and may be kept for longer than they are.
-    pub(super) fn keep(&self, found: Found, published: &Published) -> Arc<Published> {
+    /// Keeps a publication with answers of its own, within the bound. `is_recent`: it shares its records with others.
+    pub(super) fn keep(
+        &self,
+        found: Found,
+        published: &Published,
+        is_recent: bool,
+    ) -> Arc<Published> {
         let published = Arc::new(published.of_the_past(ANSWER_BYTES_MAX));
         let weight = usize::try_from(published.weight).unwrap_or(usize::MAX);
+        let unit_bytes = if is_recent { SHARED_BYTES } else { WEIGHT_BYTES };
         let answers = ANSWER_BYTES_MAX + MARKS_BYTES;
-        let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(answers);
+        let bytes = weight.saturating_mul(unit_bytes).saturating_add(answers);
         let max = self.options.memory_max.saturating_sub(weight.saturating_mul(BOOK_BYTES));
         let gone = self.kept().note((found.seq, found.at), bytes, max);
         if !gone.is_empty() {

@@ -30,7 +30,13 @@ impl History {
             return Ok(Some((recent, next)));
         }
         let mut wait = TurnWait::default();
-        match self.find_place(place, current.snapshot.cut_at, &mut wait).await? {
+        let found = match self.find_place(place, current.snapshot.cut_at, &mut wait).await {
+            Err(HistoryError::Busy | HistoryError::Unreadable(_)) if recent.is_some() => {
+                return Ok(recent);
+            }
+            found => found?,
+        };
+        match found {
             Some(found) if is_current && found.at == current.snapshot.cut_at => {
                 Ok(Some((current, None)))
             }

@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 use std::mem;
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore as _, PartId};
@@ -21,6 +22,8 @@ const PART_BYTES: usize = 8 << 20;
 
 /// Maximum number of failed uploads that are remembered until the bucket answers again.
 const LEFT_MAX: usize = 64;
+/// Maximum number of attempts to delete the parts of one, apart from an outage.
+const ATTEMPTS_MAX: u32 = 3;
 
 /// An upload that is deleted unless it is finished.
 #[derive(Debug)]
@@ -98,34 +101,62 @@ impl Write for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         if let Some((id, _)) = self.begun.take() {
-            self.bucket.abort(mem::take(&mut self.name), id);
+            self.bucket.abort(Left { name: mem::take(&mut self.name), id, attempts: 0 });
         }
     }
 }
 
+/// A failed upload whose parts are to be deleted.
+#[derive(Debug)]
+pub(super) struct Left {
+    name: String,
+    id: MultipartId,
+    attempts: u32,
+}
+
 impl Bucket {
-    /// Deletes the parts of a failed upload. If the bucket does not answer, the upload is remembered.
-    fn abort(&self, name: String, id: MultipartId) {
-        let own = id.clone();
+    /// Deletes the parts of a failed upload. If the bucket does not answer, the upload is remembered, and tried again a
+    /// few times. Other requests do not wait for a bucket that answers everything but this.
+    fn abort(&self, left: Left) {
+        let (name, id) = (left.name.clone(), left.id.clone());
+        let is_down = self.down().as_ref().is_some_and(|(until, _)| Instant::now() < *until);
         let abort =
-            self.send(&name, |store, path| async move { store.abort_multipart(&path, &own).await });
-        let Err(error) = abort else { return };
-        if matches!(Failure::behind(&error), Some(Failure::Unanswered { .. })) {
-            let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
-            if left.len() < LEFT_MAX {
-                left.push((name, id));
+            match is_down {
+                true => None,
+                false => Some(self.call(&name, |store, path| async move {
+                    store.abort_multipart(&path, &id).await
+                })),
+            };
+        let error = match abort {
+            Some(Ok(Ok(()))) => return,
+            Some(Ok(Err(error)) | Err(error)) => Some(error),
+            None => None,
+        };
+        let failure = error.as_ref().map(|error| Failure::behind(error));
+        let attempts = left.attempts + u32::from(error.is_some());
+        if matches!(failure, None | Some(Some(Failure::Unanswered { .. })))
+            && attempts < ATTEMPTS_MAX
+        {
+            let mut all = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.len() < LEFT_MAX {
+                all.push(Left { attempts, ..left });
                 return;
             }
         }
-        let error = self.failed(&name, &error);
-        tracing::debug!(event = "archive.upload_left", object = name, %error, "parts of an object stay until the bucket removes them");
+        let error = error.map(|error| self.failed(&name, &error).to_string());
+        tracing::debug!(
+            event = "archive.upload_left",
+            object = name,
+            error,
+            "parts of an object stay until the bucket removes them"
+        );
     }
 
     /// Deletes one of the remembered uploads: every request that succeeds does so, and hardly takes longer.
     pub(super) fn abort_left(&self) {
         let left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some((name, id)) = left {
-            self.abort(name, id);
+        if let Some(left) = left {
+            self.abort(left);
         }
     }
 }

@@ -7,14 +7,9 @@ use std::fs;
 use archive::Archive;
 use domain::Catalogue;
 use serde_json::Value;
+use test_servers::S3;
 
-use test_servers::{S3, WriteFault};
-use tokio::task::JoinSet;
-
-use crate::harness::{Done, Service, TestProgram, bout, wait_for};
-
-/// Number of orders for the archive that may wait, besides the one that is carried out.
-const ORDERS_MAX: usize = 8;
+use crate::harness::{Service, TestProgram, bout, wait_for};
 
 #[tokio::test]
 async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
@@ -118,31 +113,6 @@ async fn an_archive_that_is_not_there_is_reported_with_the_reason() {
     fs::remove_file(&store).unwrap();
     fs::rename(&away, &store).unwrap();
     program.ok(&["history", "status"]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_order_for_which_the_archive_has_no_time_is_refused_with_the_reason() {
-    let server = S3::start().await.unwrap();
-    // Only ordered parts are written.
-    let program = in_bucket(&server).set("LINESMAN_HISTORY__PART_INTERVAL", "24h");
-    let (token, key) = (program.feed("one").await, program.live_key().await);
-    let service = program.start().await;
-    program.ok(&["history", "flush"]).await;
-    service.push_all(&token, &[bout("r-0", "Ann Archer", "Bea Bowen")]).await;
-    service.records("/v1/sports/mma/events", &key, 1).await;
-    server.choose_write(1, WriteFault::NotExecuted);
-    let mut orders = JoinSet::new();
-    let order = || Done::of(program.command(&["history", "flush"]));
-    orders.spawn(order());
-    server.chosen_write_arrived().await;
-    for _ in 0..=ORDERS_MAX {
-        orders.spawn(order());
-    }
-    let refused = orders.join_next().await.unwrap().unwrap();
-    let sentence = "too many orders wait for the archive; repeat this one later";
-    assert_eq!(refused.sentence(1), sentence);
-    drop(orders);
-    service.kill().await;
 }
 
 /// An export reports an error rather than omitting rows that only the log has. `to`: the end of the archive.

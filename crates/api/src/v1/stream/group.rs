@@ -199,7 +199,8 @@ impl Group {
         let handle = api.world(self.selection.world);
         let to = self.selection.next_after(from, handle)?;
         let renders = api.streams.renders(&self.selection);
-        // Nothing of the past is rebuilt for a group: the publication at its position is kept.
+        // Next to nothing of the past is rebuilt for a group: the state at its position is kept, unless this node has
+        // missed publications.
         let events = renders.events(handle, &self.selection, StartFrom::Here(from), &to, 0).await;
         let Ok(rendered) = events else {
             self.lock().at = None;

@@ -185,7 +185,9 @@ impl Replay {
                 || (!held.is_between && next.as_ref().is_none_or(|next| next.is_exact()));
             let is_later =
                 until.zip(next.as_ref()).is_some_and(|(end, next)| end < next.snapshot.cut_at);
-            place_of(world, &held.snapshot) == place && (!whole || is_exact) && !is_later
+            // A client that may have a part of them gets each change by itself.
+            let is_here = matches!(from, StartFrom::Here(_));
+            place_of(world, &held.snapshot) == place && (!whole || is_exact) && !is_later && is_here
         });
         self.is_live = shown.is_some();
         if let Some((_, next)) = shown {
@@ -197,11 +199,17 @@ impl Replay {
         let walk = match self.changes.take() {
             Some(walk) => walk,
             None => {
-                let (held, _) = base(handle, place, Mode::Live, key).await?;
-                let (present, _) = place_of(world, &handle.published().snapshot);
-                if place.0 == handle.last_place(reached.now).max(present) {
-                    // There is nothing to read, for which no turn is needed.
-                    return Ok(None);
+                let (held, next) = base(handle, place, Mode::Live, key).await?;
+                let present = Arc::clone(&handle.published());
+                let (current, _) = place_of(world, &present.snapshot);
+                if place.0 == handle.last_place(reached.now).max(current) {
+                    // There is nothing to read, for which no turn is needed. A publication that could not be logged has
+                    // the position of the one before.
+                    if next != Some(present.snapshot.cut_at) {
+                        return Ok(None);
+                    }
+                    let rendered = renders.events(handle, selection, from, &present, key).await?;
+                    return Ok(Some(Step { rendered, costs: false }));
                 }
                 if self.turn.is_none() {
                     self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);

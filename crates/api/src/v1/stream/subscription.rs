@@ -83,9 +83,9 @@ pub(super) struct Subscription {
     paid: Timestamp,
     /// True if a snapshot or a cut was sent: everything before is paid with the request.
     begun: bool,
-    /// True if its client may have a part of what another connection has sent after its position: in `live`, until a
+    /// The position up to which its client may have a part of what another connection has sent: in `live`, until a
     /// publication is passed, since live states differ from node to node.
-    is_elsewhere: bool,
+    elsewhere_to: Option<u64>,
     heartbeat_s: u32,
     /// Number of streams opened before it.
     number: u64,
@@ -129,7 +129,7 @@ impl Subscription {
         Self {
             number: api.streams.metrics(&selection).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
-            is_elsewhere: selection.mode == Mode::Live && matches!(begin, Begin::At(_)),
+            elsewhere_to: elsewhere_to(api, &selection, begin),
             _whole: selection.wants_whole().then(|| handle.want_whole()),
             publications: handle.publications(),
             endings: api.accounts.endings(),
@@ -270,7 +270,10 @@ impl Subscription {
     fn move_to(&mut self, rendered: &Rendered) {
         // The steps after a snapshot of the past are not known yet.
         let is_past = matches!(self.begin, Begin::Past(_));
-        self.is_elsewhere &= rendered.is_between && matches!(self.begin, Begin::At(_));
+        let stays = |to: &u64| {
+            rendered.is_between && rendered.to.0 < *to && matches!(self.begin, Begin::At(_))
+        };
+        self.elsewhere_to = self.elsewhere_to.filter(stays);
         self.begin = Begin::At(rendered.to);
         if !self.is_far && !is_past {
             self.turn = None;
@@ -367,7 +370,7 @@ impl Subscription {
 
     /// The starting point of the next events, at a position.
     fn start(&self, place: LogPlace) -> StartFrom {
-        match self.is_elsewhere {
+        match self.elsewhere_to.is_some() {
             true => StartFrom::Elsewhere(place),
             false => StartFrom::Here(place),
         }
@@ -493,4 +496,13 @@ impl Drop for Subscription {
         let slow = self.slow.borrow().then_some(EndCode::Slow);
         self.metrics().note_end(self.end_code.or(slow));
     }
+}
+
+/// The position up to which a client that resumes at another one may have a part of what was sent to it.
+fn elsewhere_to(api: &Api, selection: &Selection, begin: Begin) -> Option<u64> {
+    let (Mode::Live, Begin::At((at, _))) = (selection.mode, begin) else { return None };
+    let handle = api.world(selection.world);
+    // What was sent was in the log. A node that does not write it may be behind.
+    let to = if handle.leads() { handle.last_place(api.clock.now()) } else { u64::MAX };
+    Some(to).filter(|to| at < *to)
 }

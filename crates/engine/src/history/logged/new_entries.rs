@@ -1,5 +1,6 @@
 //! Additions to the log and the archive since the last read.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -114,8 +115,18 @@ impl LoggedPast {
         if is_recent && !self.has_news.swap(false, Ordering::AcqRel) {
             return;
         }
-        let (archived, mut base) = (self.read_archive(), base);
+        let known = {
+            let index = self.index();
+            (index.archived.commit, index.archived.files.clone())
+        };
+        let commit = known.0;
+        let (archived, mut base) = (self.read_archive(known), base);
         let mut index = self.index();
+        if index.archived.commit != commit {
+            // It was begun again meanwhile, without what was known.
+            self.note_news();
+            return;
+        }
         match archived {
             Ok(read) => {
                 if let Some(Additions { commit, publications, log, is_continued }) = read {
@@ -151,15 +162,17 @@ impl LoggedPast {
         self.begun.is_missing() || self.archive.as_ref().is_some_and(Archive::is_begun)
     }
 
-    /// Reads additions to the archive.
-    fn read_archive(&self) -> Result<Option<Additions>, WorldError> {
+    /// Reads additions to what is known of the archive: a commit, and the files whose publications were read.
+    fn read_archive(
+        &self,
+        (number, known): (u64, HashSet<String>),
+    ) -> Result<Option<Additions>, WorldError> {
         let Some(archive) = &self.archive else { return Ok(None) };
-        if archive.newest_number()? == self.index().archived.commit {
+        if archive.newest_number()? == number {
             return Ok(None);
         }
         let commit = archive.newest()?;
         self.begun.note();
-        let known = self.index().archived.files.clone();
         let mut new = commit.clone();
         new.files.retain(|file| file.table == Table::Epochs && !known.contains(&file.path));
         let publications = archive.publications(&new)?;

@@ -12,14 +12,16 @@ use market::{Book, Change, Limits};
 use super::{LoggedPast, unreadable};
 use crate::archiver::{begin_archived, continues};
 use crate::error::WorldError;
+use crate::history::HistoryError;
 use crate::history::paths::{EventPaths, PathError, PathRequest};
-use crate::history::{HistoryError, WEIGHT_BYTES};
 use crate::replay::{self, Logged, Replay};
 
 /// Number of publications without a request after which it is dropped.
 const IDLE_MAX: u32 = 20;
 /// The part of history's memory that all kept tails may take, as a divisor.
 const MEMORY_SHARE: usize = 2;
+/// Bytes per unit of the weight of its book, which has no snapshot, and mostly names of feeds and aliases.
+const BOOK_BYTES: usize = 600;
 /// Maximum number of tails that are kept, each of some events.
 const KEPT_MAX: usize = 16;
 /// Maximum number of successive joins with an event since the book that its tail starts with.
@@ -91,7 +93,7 @@ impl Tail {
 impl Kept {
     fn new(events: Vec<EventId>, part: Part, follows: Option<(usize, u64)>) -> Self {
         let weight = usize::try_from(part.book().weight()).unwrap_or(usize::MAX);
-        let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(part.row_bytes());
+        let bytes = weight.saturating_mul(BOOK_BYTES).saturating_add(part.row_bytes());
         Self { events, part, bytes, follows, idle: 0 }
     }
 }

@@ -43,7 +43,9 @@ impl Subscription {
         if !self.is_done(present) {
             self.later_since = None;
             self.turn = None;
-            self.replay.iter_mut().for_each(Replay::rest);
+            // One with exact freshness joins the live states only at a publication: until then it keeps its book.
+            let is_whole = self.selection.wants_whole();
+            self.replay.iter_mut().filter(|_| !is_whole).for_each(Replay::rest);
             return Ok(None);
         }
         if has_shown {

@@ -76,7 +76,7 @@ impl Subscription {
     fn is_like_others(&self, place: LogPlace) -> bool {
         let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
         // Others were not sent what it may have.
-        let is_alone = ends || past || self.is_elsewhere || self.is_between(place);
+        let is_alone = ends || past || self.elsewhere_to.is_some() || self.is_between(place);
         !is_alone && self.later_since.is_none()
     }
 
