@@ -6,6 +6,7 @@ use change_log::LogLocation;
 use domain::{Clock as _, ManualClock, Timestamp};
 use market::{Alias, Ids, Meaning, Operation};
 
+use super::room::{has_room, leaves_room};
 use super::*;
 use tokio::time::timeout;
 

@@ -185,9 +185,7 @@ impl Replay {
                 || (!held.is_between && next.as_ref().is_none_or(|next| next.is_exact()));
             let is_later =
                 until.zip(next.as_ref()).is_some_and(|(end, next)| end < next.snapshot.cut_at);
-            // A client that may have a part of them gets each change by itself.
-            let is_here = matches!(from, StartFrom::Here(_));
-            place_of(world, &held.snapshot) == place && (!whole || is_exact) && !is_later && is_here
+            place_of(world, &held.snapshot) == place && (!whole || is_exact) && !is_later
         });
         self.is_live = shown.is_some();
         if let Some((_, next)) = shown {
