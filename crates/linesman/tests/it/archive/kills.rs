@@ -1,18 +1,25 @@
 //! A service is killed at every request that writes its archive to a bucket, before the request is executed or before
-//! its answer.
+//! its answer, and at every file that it creates in a folder.
 //!
 //! No row is lost or duplicated (H17, H18), and the past is answered as before (H25).
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use test_servers::{S3, WriteFault};
 
 use super::in_bucket;
-use crate::harness::{Answer, Service, bout, moneyline, ndjson, wait_for};
+use crate::harness::{Answer, Service, TestProgram, bout, moneyline, ndjson, wait_for};
 
 /// Requests that every order needs: files of several tables, the commit and the list of files. An order may have none
 /// earlier if the service has just written its archive by itself.
 const REQUESTS_MIN: u32 = 6;
 /// More requests than an order needs.
 const REQUESTS_MAX: u32 = 60;
+/// About as many files as an order creates in a folder, temporary ones included.
+const FILES_MAX: usize = 16;
 const ODDS: &str = "/v1/sports/mma/odds";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,6 +42,76 @@ async fn a_service_that_is_killed_before_any_request_of_a_compaction_goes_on_wit
 async fn a_service_that_is_killed_after_any_request_of_a_compaction_goes_on_with_every_entry_once()
 {
     killed_at_every_request("compact", WriteFault::Unanswered).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_at_any_file_of_a_commit_goes_on_with_every_entry_once() {
+    killed_at_every_file("flush").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_at_any_file_of_a_compaction_goes_on_with_every_entry_once() {
+    killed_at_every_file("compact").await;
+}
+
+/// Repeats an order, each time killing the service after a later file that it creates in its folder.
+async fn killed_at_every_file(order: &str) {
+    // Only ordered parts are written.
+    let program = TestProgram::new().set("LINESMAN_HISTORY__PART_INTERVAL", "24h");
+    let (token, key) = (program.feed("pinnacle").await, program.live_key().await);
+    let mut past = Past { key, seen: Vec::new() };
+    let service = program.start().await;
+    past.push(&service, &token).await;
+    program.ok(&["history", "flush"]).await;
+    service.kill().await;
+    let folder = program.data().join("archive/live");
+    let mut killed = 0;
+    for file in 1..=FILES_MAX {
+        let service = program.start().await;
+        past.compare(&service, 3).await;
+        past.push(&service, &token).await;
+        if order == "compact" {
+            // Ensures that there are files to merge.
+            program.ok(&["history", "flush"]).await;
+            past.push(&service, &token).await;
+        }
+        let words = ["history", order];
+        killed += tokio::select! {
+            biased;
+            () = created(&folder, file) => 1,
+            _ = program.ok(&words) => 0,
+        };
+        service.kill().await;
+        let checked = program.ok(&["history", "verify", "--sample", "3"]).await;
+        assert!(checked.contains("is present once"), "{file}: {checked}");
+    }
+    assert!(killed > 0, "`{order}` creates no files");
+    let service = program.start().await;
+    past.compare(&service, usize::MAX).await;
+    program.ok(&["history", "compact"]).await;
+    past.compare(&service, usize::MAX).await;
+}
+
+/// Waits until a number of files were created in a folder, also such as are gone by now.
+async fn created(folder: &Path, number: usize) {
+    let mut seen = HashSet::new();
+    files_in(folder, &mut seen);
+    let before = seen.len();
+    while seen.len() < before + number {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        files_in(folder, &mut seen);
+    }
+}
+
+/// Adds the files of a folder. What is deleted meanwhile is not among them.
+fn files_in(folder: &Path, files: &mut HashSet<PathBuf>) {
+    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match item.file_type() {
+            Ok(kind) if kind.is_dir() => files_in(&item.path(), files),
+            Ok(_) => drop(files.insert(item.path())),
+            Err(_) => {}
+        }
+    }
 }
 
 /// Repeats an order, each time killing the service at a later request, until the order needs no further one.
