@@ -474,3 +474,16 @@ fn a_log_of_long_ago_goes_as_a_whole() {
     assert_eq!(read, again);
     assert_eq!(archive.entries(&commit, 0, 1..=u64::MAX).count(), 0);
 }
+
+/// H17: one that was suspended before it deleted anything, while another continued for hours.
+#[test]
+fn an_outdated_writer_deletes_nothing_that_its_successor_has_added() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1);
+    let outdated = archive.newest().unwrap();
+    compact(&archive, &Compact::Due, FROM);
+    let newest = archive.newest().unwrap();
+    age_all(dir.path(), &newest, 3 * DAY);
+    assert_eq!(archive.clean(&outdated).unwrap(), 0);
+    assert!(newest.paths().all(|path| dir.path().join(path).exists()));
+}
