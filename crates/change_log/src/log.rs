@@ -55,6 +55,8 @@ pub struct ChangeLog {
     /// Numbers of the kept checkpoints, oldest first.
     checkpoints: Vec<u64>,
     last_seq: u64,
+    /// Time of the last append, if there was one.
+    last_ms: Option<i64>,
     health: Health,
     buffer: Vec<u8>,
     disk: Disk,
@@ -98,6 +100,7 @@ impl ChangeLog {
             options,
             checkpoints,
             last_seq,
+            last_ms: None,
             health: Health::Good,
             buffer: Vec::new(),
             disk: REAL_DISK,
@@ -128,7 +131,7 @@ impl ChangeLog {
         if last >= first {
             self.roll_when_full()?;
             self.write_batch(at_ms)?;
-            self.last_seq = last;
+            (self.last_seq, self.last_ms) = (last, Some(at_ms));
         }
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_BYTES);
@@ -197,8 +200,8 @@ impl ChangeLog {
 
     /// Deletes old segments, and returns how many.
     ///
-    /// A segment is deleted only if all its readable entries are from before `before_ms`, all its numbers are below
-    /// `keep_from`, the older of two checkpoints covers it, and no reader still has to read it (for at most
+    /// A segment is deleted only if all its readable entries are from before `before_ms` (if the clock was ahead, those
+    /// of the first segment after it that is not), all its numbers are below `keep_from`, the older of two checkpoints covers it, and no reader still has to read it (for at most
     /// [`crate::READER_DELAY_MAX`]). The last segment always stays.
     ///
     /// # Errors
@@ -210,8 +213,9 @@ impl ChangeLog {
         };
         let seq_max = covered.min(keep_from.saturating_sub(1));
         let mut deleted = 0;
-        while let [oldest, next, ..] = self.folder.segments.as_mut_slice() {
-            let newest_ms = newest_ms(oldest)?;
+        while let segments @ [_, _, ..] = self.folder.segments.as_mut_slice() {
+            let newest_ms = complete_ms(segments, self.last_ms)?;
+            let [oldest, next, ..] = segments else { break };
             if next.follows > seq_max || newest_ms >= before_ms {
                 break;
             }
@@ -321,6 +325,18 @@ impl ChangeLog {
 fn open_active(folder: &Folder) -> Result<File, LogError> {
     let path = folder.segments.last().map_or(&folder.dir, |s| &s.path);
     File::options().write(true).open(path).map_err(io_at(path))
+}
+
+/// The time by which the oldest segment was complete. If it is later than the last append, the clock was ahead: then
+/// it is known of a later segment, and all of them are kept until one is over that has no such time.
+fn complete_ms(segments: &mut [Segment], last_ms: Option<i64>) -> Result<i64, LogError> {
+    for segment in segments {
+        let newest_ms = newest_ms(segment)?;
+        if last_ms.is_none_or(|last_ms| newest_ms <= last_ms) {
+            return Ok(newest_ms);
+        }
+    }
+    Ok(i64::MAX)
 }
 
 /// The latest time of a segment's readable entries, determined once. Damaged entries are lost to readers anyway, and

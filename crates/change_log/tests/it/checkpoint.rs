@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use change_log::{Checkpoint, LogError, decode_checkpoint};
+use change_log::{ChangeLog, Checkpoint, LogError, decode_checkpoint};
 
 use crate::{append_one, files, filled, open, read_all};
 
@@ -103,6 +103,25 @@ fn retention_deletes_only_what_is_old_and_covered_and_unneeded() {
     assert!(recovery.cuts.is_empty() && recovery.skipped.is_none());
     assert_eq!(read_all(&log, first).unwrap(), (first..=40).collect::<Vec<_>>());
     assert!(matches!(log.read_from(first - 1), Err(LogError::NotKept { .. })));
+}
+
+#[test]
+fn segments_of_a_clock_that_was_ahead_are_deleted_with_those_after_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let day_ms = 86_400_000;
+    let append = |log: &mut ChangeLog, ms| *log.append(ms, [(1, &b"any"[..])]).unwrap().end();
+    let mut log = open(dir.path()).0;
+    let ahead = (1..=20).map(|ms| append(&mut log, 400 * day_ms + ms)).last().unwrap();
+    let last = (1..=29).map(|day| append(&mut log, day * day_ms)).last().unwrap();
+    log.write_checkpoint(last - 1, 1, b"").unwrap();
+    log.write_checkpoint(last, 1, b"").unwrap();
+
+    let mut log = open(dir.path()).0;
+    assert_eq!(log.retain(20 * day_ms, u64::MAX).unwrap(), 0, "the time is not known yet");
+    append(&mut log, 30 * day_ms);
+    assert_eq!(log.retain(day_ms, u64::MAX).unwrap(), 0, "what came after them is as young");
+    assert!(log.retain(20 * day_ms, u64::MAX).unwrap() > 0);
+    assert!((ahead + 2..ahead + 20).contains(&log.first_seq()), "{}", log.first_seq());
 }
 
 #[test]
