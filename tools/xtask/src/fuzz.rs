@@ -24,6 +24,10 @@ pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
         "--manifest-path",
         "fuzz/Cargo.toml",
     ]))?;
+    // The build would update the lock file, and nobody would notice.
+    let lock = ["update", "--workspace", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+    shell::run(shell::cargo(repository).args(lock))
+        .context("fuzz/Cargo.lock is out of date; the same command without --locked updates it")?;
     let program = tool::find(repository, "fuzz")?;
     let build = ["fuzz", "build", "-s", "none"];
     shell::run(shell::command(&program, &repository.root).args(build))?;
