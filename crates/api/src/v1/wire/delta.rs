@@ -4,6 +4,8 @@ mod between;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use domain::{Catalogue, EventId, Format, RecordId, Status, Timestamp};
@@ -103,6 +105,32 @@ impl Items {
     }
 }
 
+/// The items of the first state, to be taken by those of the second. Both list most of them in the same order.
+struct Before<K, V, I: Iterator<Item = (K, V)>> {
+    in_order: Peekable<I>,
+    /// All that `in_order` had when the order first differed.
+    others: HashMap<K, V>,
+}
+
+impl<K: Eq + Hash, V, I: Iterator<Item = (K, V)>> Before<K, V, I> {
+    fn new(items: I) -> Self {
+        Self { in_order: items.peekable(), others: HashMap::new() }
+    }
+
+    fn take(&mut self, id: &K) -> Option<V> {
+        if let Some((_, item)) = self.in_order.next_if(|(next, _)| next == id) {
+            return Some(item);
+        }
+        self.others.extend(self.in_order.by_ref());
+        self.others.remove(id)
+    }
+
+    /// All that were not taken.
+    fn into_rest(self) -> impl Iterator<Item = V> {
+        self.in_order.map(|(_, item)| item).chain(self.others.into_values())
+    }
+}
+
 impl Delta {
     /// The changes of a whole list from one publication to a later one, or the whole list. Each publication may have
     /// another catalogue than the list, which may lack the list's names.
@@ -171,17 +199,22 @@ impl Delta {
         (from, to): (Option<&Side<'_>>, Option<&Side<'_>>),
         between: &Between<'_>,
     ) {
-        let mut before: HashMap<_, _> = records_of(from).map(|row| (row.id, row)).collect();
+        let mut before = Before::new(records_of(from).map(|row| (row.id, row)));
         for row in records_of(to) {
-            let held = from.zip(before.remove(&row.id));
+            let held = from.zip(before.take(&row.id));
             let rendered = to.and_then(|to| rendered_of(to, row));
             let same = held.filter(|(from, held)| {
-                let then = rendered_of(from, held);
-                then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
+                // Most records are kept from one publication to the next, with their text.
+                let is_kept = Arc::ptr_eq(&held.record, &row.record);
+                let is_alike = || {
+                    let then = rendered_of(from, held);
+                    then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
+                };
+                (is_kept || is_alike())
                     && !to.is_some_and(|to| between.has_changed_record(to, (*held, row)))
             });
             if let Some((_, held)) = same {
-                if held.last_update.seconds_text() != row.last_update.seconds_text() {
+                if held.last_update.as_secs() != row.last_update.as_secs() {
                     self.touched.push((row.last_update, row.id));
                 }
                 continue;
@@ -193,7 +226,7 @@ impl Delta {
         }
         let Some(from) = from else { return };
         // In the order in which they were listed.
-        let mut gone: Vec<&RecordRow> = before.into_values().collect();
+        let mut gone: Vec<&RecordRow> = before.into_rest().collect();
         gone.sort_unstable_by_key(|row| (row.event, row.id));
         let (events, view) = (&view(from).events, to.map(view));
         let is_known = |bookmaker| {
@@ -241,17 +274,17 @@ impl Delta {
     ) {
         let texts = |(row, rendered)| (row, part(event::texts(rendered)));
         let before = events_of(from).map(texts);
-        let mut before: HashMap<_, _> = before.map(|(row, text)| (row.id, (row, text))).collect();
+        let mut before = Before::new(before.map(|(row, text)| (row.id, (row, text))));
         for (row, text) in events_of(to).map(texts) {
             let same = before
-                .remove(&row.id)
+                .take(&row.id)
                 .is_some_and(|(then, held)| held == text && !between.has_changed_event(then, row));
             if !same {
                 self.upserts.begin().extend_from_slice(text);
             }
         }
         let view = to.map(view);
-        let mut gone: Vec<&EventRow> = before.into_values().map(|(row, _)| row).collect();
+        let mut gone: Vec<&EventRow> = before.into_rest().map(|(row, _)| row).collect();
         gone.sort_unstable_by_key(|row| (row.commence_time, row.id));
         for row in gone {
             let now = view.and_then(|view| view.event(row.id));
