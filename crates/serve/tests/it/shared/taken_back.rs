@@ -2,23 +2,16 @@
 //! back.
 
 use domain::World;
-use test_servers::Proxy;
 
-use super::{ODDS, lead, publish, wait_for_push};
-use crate::harness::{Joining, TestApp, TestLog, line, wait_for};
+use super::{ODDS, Pair, lead, publish, wait_for_push};
+use crate::harness::{TestLog, line, wait_for};
 use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
-    let mut test_log = TestLog::start();
-    let joining = Joining::new(&test_log);
-    let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
-    let (electable, leadership) = joining.electable();
-    let writer = TestApp::builder().joining(electable).start().await;
-    lead(&writer, &leadership, 1).await;
-    let mut joined = joining.clone();
-    joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
-    let reader = TestApp::builder().joining(joined).start().await;
+    let (pair, proxy) = Pair::start_with_proxy().await;
+    // The log is the last to go.
+    let Pair { mut test_log, joining, leadership, reader, writer } = pair;
     let feed = writer.any_feed().await;
     writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     publish(&joining.clock, &[&writer, &reader]).await;

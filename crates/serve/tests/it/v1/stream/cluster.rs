@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use accounts::{Actor, Cluster, MonotonicClock};
 use api::v1::stream::StreamSettings;
-use engine::Leadership;
 use serde_json::json;
 use tempfile::TempDir;
 use test_servers::Proxy;
@@ -14,8 +13,8 @@ use test_servers::Proxy;
 use super::client::{Client, Event, at_of, move_to, names, opened, quote};
 use super::ends::{all_open, text};
 use crate::api::key_authority::Silence;
-use crate::harness::{Joining, TestApp, TestLog, line, ndjson, wait_for};
-use crate::shared::{Pair, lead, publish};
+use crate::harness::{TestApp, line, ndjson, wait_for};
+use crate::shared::{Pair, publish};
 use crate::test_market::{ANN, BEA, lines};
 
 const LIVE: &str = "?sports=mma&mode=live";
@@ -153,55 +152,35 @@ async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_i
 
 /// Two nodes, one of which was cut off from the log before the last publication.
 struct CutOff {
-    writer: TestApp,
-    reader: TestApp,
+    pair: Pair,
+    proxy: Proxy,
     /// The last publication's position in the odds.
     cursor: String,
-    _leadership: Arc<Leadership>,
-    proxy: Proxy,
-    joining: Joining,
-    // The last to go: the nodes speak with it until they have stopped.
-    _test_log: TestLog,
 }
 
 impl CutOff {
     async fn start() -> Self {
-        let test_log = TestLog::start();
-        let joining = Joining::new(&test_log);
-        let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
-        let (electable, leadership) = joining.electable();
-        let writer = TestApp::builder().joining(electable).start().await;
-        lead(&writer, &leadership, 1).await;
-        let mut joined = joining.clone();
-        joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
-        let reader = TestApp::builder().joining(joined).start().await;
+        let (pair, proxy) = Pair::start_with_proxy().await;
+        let Pair { writer, joining, .. } = &pair;
         let feed = writer.any_feed().await;
         writer.push_all(&feed, &lines()).await;
-        publish(&joining.clock, &[&writer, &reader]).await;
+        pair.publish().await;
 
         proxy.cut();
         let moved = line::moneyline("bout-1", "fanduel", (ANN, 150), (BEA, -155));
         writer.push_all(&feed, &[moved]).await;
-        publish(&joining.clock, &[&writer]).await;
+        publish(&joining.clock, &[writer]).await;
         let odds = writer.get("/v1/sports/mma/odds", &writer.live_key().await).await;
         let cursor = odds.header("x-cursor").unwrap().to_owned();
-        Self {
-            writer,
-            reader,
-            cursor,
-            _leadership: leadership,
-            proxy,
-            joining,
-            _test_log: test_log,
-        }
+        Self { pair, proxy, cursor }
     }
 }
 
 /// S8: the same for as long as the node is only behind, but then the client is sent to another one.
 #[tokio::test]
 async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends() {
-    let nodes = CutOff::start().await;
-    let CutOff { writer, reader, cursor, proxy, joining, .. } = &nodes;
+    let CutOff { pair, proxy, cursor } = &CutOff::start().await;
+    let reader = &pair.reader;
     let key = reader.live_key().await;
     let list = async {
         let path = format!("/v1/sports/mma/odds?since={cursor}");
@@ -219,7 +198,7 @@ async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends
     tokio::join!(list, stream);
     // Once the node has caught up, the stream goes on there.
     proxy.restore();
-    publish(&joining.clock, &[writer, reader]).await;
+    pair.publish().await;
     let (mut client, _) = Client::open(reader, &key, "?sports=mma", Some(cursor)).await;
     assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
 }
@@ -227,8 +206,8 @@ async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends
 /// S9: a list waits likewise. It does not answer with what leads back to an earlier publication.
 #[tokio::test]
 async fn a_poll_on_a_node_that_comes_to_its_cursor_meanwhile_has_nothing_to_add() {
-    let nodes = CutOff::start().await;
-    let CutOff { reader, cursor, proxy, .. } = &nodes;
+    let CutOff { pair, proxy, cursor } = &CutOff::start().await;
+    let reader = &pair.reader;
     let key = reader.live_key().await;
     let path = format!("/v1/sports/mma/odds?since={cursor}");
     let poll = async {

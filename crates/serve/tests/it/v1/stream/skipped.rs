@@ -1,11 +1,10 @@
 //! Streams on a node that did not show every publication, because it was cut off from the log.
 
 use domain::{Clock as _, World};
-use test_servers::Proxy;
 
 use super::client::Client;
-use crate::harness::{Joining, TestApp, TestLog, line, wait_for};
-use crate::shared::{lead, publish};
+use crate::harness::{TestApp, line, wait_for};
+use crate::shared::{Pair, publish};
 use crate::test_market::{ANN, BEA, lines};
 
 /// Everything that a stream sends up to a cursor, cut by cut.
@@ -27,35 +26,28 @@ async fn cursor(app: &TestApp, key: &str) -> String {
 /// S2, S4: it reads all of them at once and shows the last one. Streams are sent what other nodes send.
 #[tokio::test]
 async fn publications_that_a_node_did_not_show_are_replayed_there_as_on_any_other() {
-    let test_log = TestLog::start();
-    let joining = Joining::new(&test_log);
-    let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
-    let (electable, leadership) = joining.electable();
-    let writer = TestApp::builder().joining(electable).start().await;
-    lead(&writer, &leadership, 1).await;
-    let mut joined = joining.clone();
-    joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
-    let reader = TestApp::builder().joining(joined).start().await;
+    let (pair, proxy) = Pair::start_with_proxy().await;
+    let Pair { writer, reader, joining, .. } = &pair;
     let feed = writer.any_feed().await;
     writer.push_all(&feed, &lines()).await;
-    publish(&joining.clock, &[&writer, &reader]).await;
+    pair.publish().await;
     let (written_key, read_key) = (writer.live_key().await, reader.live_key().await);
     // While somebody follows live, the node keeps what it has shown.
-    let (mut live, _) = Client::open(&reader, &read_key, "?sports=mma&mode=live", None).await;
+    let (mut live, _) = Client::open(reader, &read_key, "?sports=mma&mode=live", None).await;
     live.cut().await;
-    publish(&joining.clock, &[&writer, &reader]).await;
+    pair.publish().await;
     live.cut().await;
-    let begin = cursor(&reader, &read_key).await;
+    let begin = cursor(reader, &read_key).await;
     assert_eq!(live.cursor, begin);
 
     proxy.cut();
     for price in [140, 150, 160] {
         let moved = line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -155));
         writer.push_all(&feed, &[moved]).await;
-        publish(&joining.clock, &[&writer]).await;
+        publish(&joining.clock, &[writer]).await;
     }
-    let end = cursor(&writer, &written_key).await;
-    let [written, read] = [&writer, &reader].map(|app| app.service.api.world(World::Live));
+    let end = cursor(writer, &written_key).await;
+    let [written, read] = [writer, reader].map(|app| app.service.api.world(World::Live));
     // Otherwise it might continue where it was, with one publication after the other.
     let is_cut_off = || {
         let why = read.lateness(joining.clock.now());
@@ -71,8 +63,8 @@ async fn publications_that_a_node_did_not_show_are_replayed_there_as_on_any_othe
         [("publication", "net", 1), ("publication", "all", 3), ("live", "all", 6)]
     {
         let query = format!("?sports=mma&freshness=none&mode={mode}&replay={replay}&since={begin}");
-        let expected = sent(&writer, &written_key, &query, &end).await;
+        let expected = sent(writer, &written_key, &query, &end).await;
         assert_eq!(expected.len(), cuts, "{query}: {expected:?}");
-        assert_eq!(sent(&reader, &read_key, &query, &end).await, expected, "{query}");
+        assert_eq!(sent(reader, &read_key, &query, &end).await, expected, "{query}");
     }
 }
