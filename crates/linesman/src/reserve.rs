@@ -55,7 +55,7 @@ impl Reserve {
         let dir = folder.path().to_owned();
         let mut reserve = Self { dir, path, bytes, is_full: false, failures: 0, failed: None };
         if reserve.is_out_of_room() {
-            reserve.release();
+            reserve.release(&[]);
             let tried = create_private(&reserve.path).and_then(|file| fill(file, ROOM_BYTES_MIN));
             fs::remove_file(&reserve.path).ok();
             tried
@@ -69,20 +69,20 @@ impl Reserve {
     /// Checks the disk while the service runs.
     pub(crate) async fn keep(mut self, worlds: [Arc<WorldHandle>; 2]) {
         loop {
-            self.check(worlds.iter().map(|world| world.log_failures()).sum());
+            self.check(worlds.iter().map(|world| world.log_failures()).sum(), &worlds);
             worlds.iter().for_each(|world| world.set_disk_full(self.is_full));
             tokio::time::sleep(CHECK_EVERY).await;
         }
     }
 
-    fn check(&mut self, failures: u64) {
+    fn check(&mut self, failures: u64, worlds: &[Arc<WorldHandle>]) {
         if failures > self.failures {
             (self.failures, self.failed) = (failures, Some(Instant::now()));
         }
         let failing = self.failed.is_some_and(|failed| failed.elapsed() < RECOVERY);
         if !self.is_full {
             if failing || self.is_out_of_room() {
-                self.release();
+                self.release(worlds);
             }
         } else if !failing && self.has_room_again() && self.make() {
             self.is_full = false;
@@ -104,8 +104,10 @@ impl Reserve {
         free_bytes(&self.dir).is_none_or(|free| free >= needed)
     }
 
-    fn release(&mut self) {
+    /// Deletes the reserve, once no push can use its space.
+    fn release(&mut self, worlds: &[Arc<WorldHandle>]) {
         self.is_full = true;
+        worlds.iter().for_each(|world| world.set_disk_full(true));
         let freed = fs::remove_file(&self.path).is_ok();
         tracing::error!(event = "disk.full", dir = %self.dir.display(), freed, bytes = self.bytes, "disk full; reserve deleted, pushes are refused");
     }
