@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -24,10 +25,23 @@ WAIT_MAX_S = 60
 SEEN = Path("seen.json")
 
 
-def get(path):
+def answered(path):
+    """The body and headers of an answer. A service on a busy machine may answer 503 for a while."""
     request = urllib.request.Request(address + path, headers={"X-API-Key": key})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer), answer.headers["x-published-at"]
+    until = time.monotonic() + WAIT_MAX_S
+    while True:
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return json.load(answer), answer.headers
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or time.monotonic() > until:
+                raise
+        time.sleep(0.2)
+
+
+def get(path):
+    body, headers = answered(path)
+    return body, headers["x-published-at"]
 
 
 def push(*messages):
@@ -179,10 +193,9 @@ def pages(path):
     """All records of a list."""
     records, target = [], path
     while target:
-        request = urllib.request.Request(address + target, headers={"X-API-Key": key})
-        with urllib.request.urlopen(request) as answer:
-            records += json.load(answer)
-            link = answer.headers["Link"] or ""
+        found, headers = answered(target)
+        records += found
+        link = headers["Link"] or ""
         target = link.split(">")[0].lstrip("<") if 'rel="next"' in link else None
     return records
 
@@ -361,7 +374,7 @@ seen.append(published(odds("a", "pinnacle", ("Ana Uno", 152), ("Bea Due", -171))
 push(heartbeat)
 # One event begins, one is listed with a start that has passed, and a third is suspended before it begins.
 started = [listed("d", "Gia Sette", "Hana Otto"), odds("d", "fanduel", ("Gia Sette", 120), ("Hana Otto", -140))]
-soon = (datetime.now(timezone.utc) + timedelta(seconds=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
+soon = (datetime.now(timezone.utc) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
 timed = [{**listed("e", "Ida Nove", "Jana Dieci"), "commence_time": soon}]
 timed.append(odds("e", "pinnacle", ("Ida Nove", 105), ("Jana Dieci", -125)))
 seen.append(published(*started, *timed))

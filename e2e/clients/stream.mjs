@@ -72,8 +72,15 @@ function next(event, id, data) {
 }
 
 function followEvents() {
-  // It reconnects by itself, with the id of the last cut.
-  const withKey = (url, init) => fetch(url, { ...init, headers: { ...init.headers, "X-API-Key": key } });
+  // It reconnects by itself, with the id of the last cut, but gives up after any answer other than 200.
+  const withKey = async (url, init) => {
+    for (;;) {
+      const answer = await fetch(url, { ...init, headers: { ...init.headers, "X-API-Key": key } });
+      if (answer.status !== 503) return answer;
+      await answer.text();
+      await new Promise((done) => setTimeout(done, 200));
+    }
+  };
   const source = new EventSource(baseUrl + target, { fetch: withKey });
   for (const name of ["hello", "snapshot", "delta", "fresh", "cut", "reset"]) {
     source.addEventListener(name, (event) => next(name, event.lastEventId, JSON.parse(event.data)));

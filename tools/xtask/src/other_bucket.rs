@@ -1,8 +1,6 @@
 //! The tests of the archive in a bucket, run on a second server, moto, in addition to the one that they start
 //! themselves.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use shell::repository::Repository;
 
-use crate::packages;
+use crate::{packages, schemathesis};
 
 const PACKAGES: [&str; 2] = ["moto==5.2.5", "moto[server]"];
 /// Environment variable read by the tests, and the bucket they use.
@@ -24,14 +22,12 @@ const MAKE_BUCKET: &str = "import boto3, sys; boto3.client('s3', endpoint_url=sy
 
 pub(crate) fn other_bucket(repository: &Repository) -> Result<()> {
     let programs = packages::python(repository, "other-bucket", &PACKAGES)?;
-    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port().to_string();
     let mut command = shell::command(programs.join("moto_server"), &repository.root);
-    command.args(["-H", "127.0.0.1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::piped());
+    // It takes a free port, and prints its address on stderr.
+    command.args(["-H", "127.0.0.1", "-p", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut server = Moto(command.spawn().context("cannot start moto")?);
-    let errors = server.0.stderr.take().context("moto has no output")?;
-    // The server writes a line for each request; an unread pipe would fill up.
-    std::thread::spawn(move || BufReader::new(errors).lines().map_while(Result::ok).for_each(drop));
-    let endpoint = format!("http://127.0.0.1:{port}");
+    let output = server.0.stderr.take().context("moto has no output")?;
+    let endpoint = schemathesis::first_address(output).context("moto")?;
     shell::wait_until("moto answers", START_MAX, || {
         let mut make = shell::command(programs.join("python"), &repository.root);
         shell::succeeds(make.args(["-c", MAKE_BUCKET, &endpoint, BUCKET]))

@@ -31,7 +31,7 @@ impl Node {
     }
 
     async fn open(&self, key: &KeyId, limit: u32) -> Result<StreamSlot, StreamRefusal> {
-        self.member.node.streams.open(key, limit).await
+        open(&self.member.node.streams, key, limit).await
     }
 
     /// Opens as soon as a slot is free.
@@ -59,6 +59,40 @@ impl Node {
     }
 }
 
+/// Opens a stream, once the store answers: it may be too busy for a while.
+async fn open(
+    streams: &Arc<StreamSlots>,
+    key: &KeyId,
+    limit: u32,
+) -> Result<StreamSlot, StreamRefusal> {
+    let begun = Instant::now();
+    loop {
+        let opened = streams.open(key, limit).await;
+        if is_answered(&opened, begun) {
+            return opened;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// As [`open`], for a replay.
+async fn open_replay(streams: &Arc<StreamSlots>, key: &KeyId) -> Result<StreamSlot, StreamRefusal> {
+    let begun = Instant::now();
+    loop {
+        let opened = streams.open_replay(key).await;
+        if is_answered(&opened, begun) {
+            return opened;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn is_answered(opened: &Result<StreamSlot, StreamRefusal>, begun: Instant) -> bool {
+    let answered = opened.as_ref().err() != Some(&StreamRefusal::Unavailable);
+    assert!(answered || begun.elapsed() < TEST_TIMEOUT, "the store does not answer");
+    answered
+}
+
 async fn key_of(cluster: &TestCluster, node: &Node) -> KeyId {
     let secret = cluster.key(&node.member).await;
     node.member.node.entry(&secret, cluster.test.now()).grant.key_id.clone()
@@ -78,7 +112,7 @@ async fn streams_opened_on_all_nodes_at_once_are_the_limit_and_not_one_more() {
     for node in &nodes {
         for _ in 0..LIMIT {
             let (slots, key) = (Arc::clone(&node.member.node.streams), key.clone());
-            opening.spawn(async move { slots.open(&key, LIMIT).await });
+            opening.spawn(async move { open(&slots, &key, LIMIT).await });
         }
     }
     let opened = opening.join_all().await;
@@ -123,7 +157,8 @@ async fn streams_of_a_node_that_cannot_reach_the_store_end_before_others_may_ope
     cluster.steady.advance(OWN_RIGHT_MS);
     assert!(!held.is_held(), "before anybody noticed");
     tokio::time::timeout(TEST_TIMEOUT, losses.changed()).await.unwrap().unwrap();
-    assert_eq!(one.open(&key, 1).await.err(), Some(StreamRefusal::Unavailable));
+    let refused = one.member.node.streams.open(&key, 1).await;
+    assert_eq!(refused.err(), Some(StreamRefusal::Unavailable));
     assert!(one.member.node.streams.stats().unwrap().lost >= 1);
     // For others its streams count until its right expires by the store's clock.
     assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
@@ -167,19 +202,6 @@ async fn a_single_process_counts_in_memory() {
     assert!(node.streams.open(&key, 1).await.is_ok());
     assert_eq!(node.streams.stats(), None);
     node.shut_down().await;
-}
-
-/// Opens a replay, once the store answers.
-async fn open_replay(streams: &Arc<StreamSlots>, key: &KeyId) -> Result<StreamSlot, StreamRefusal> {
-    let begun = Instant::now();
-    loop {
-        let opened = streams.open_replay(key).await;
-        if opened.as_ref().err() != Some(&StreamRefusal::Unavailable) {
-            return opened;
-        }
-        assert!(begun.elapsed() < TEST_TIMEOUT, "the store does not answer");
-        tokio::task::yield_now().await;
-    }
 }
 
 /// S11: one past at a time is sent to a key, wherever it is asked for; beside its streams, which count as ever.

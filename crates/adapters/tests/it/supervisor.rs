@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use linesman_adapters::report::{Report, Reporter, Sample, State};
@@ -79,6 +80,8 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     .await;
     sink.leads.store(false, Ordering::SeqCst);
     is.clone()(State::Waiting).await;
+    // A request that was under way may still arrive.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     let asked = upstream.requests().len();
     shared
         .desired_states

@@ -124,8 +124,8 @@ mod tests {
             });
             let read = tokio::select! {
                 biased;
-                () = sleep(Duration::from_secs(10)) => None,
                 read = poll_fn(|context| stream.poll_next(context)) => read,
+                () = sleep(Duration::from_secs(60)) => None,
             };
             assert_eq!(read.expect("the reader was not woken").unwrap(), part);
         }

@@ -60,7 +60,8 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let sampled = program.ok(&["history", "verify", "--sample", "5"]).await;
     assert!(sampled.contains("5 publications were rebuilt: 5 are the same"), "{sampled}");
     export(&program).await;
-    refused_without_the_tail(&program, service, &token, status["to"].as_str().unwrap()).await;
+    let archived_to = status["to"].as_str().unwrap();
+    let program = refused_without_the_tail(program, service, &token, archived_to).await;
 
     // A backup contains it too, and can be verified as well.
     let copy = TestProgram::new();
@@ -116,8 +117,17 @@ async fn an_archive_that_is_not_there_is_reported_with_the_reason() {
 }
 
 /// An export reports an error rather than omitting rows that only the log has. `to`: the end of the archive.
-async fn refused_without_the_tail(program: &TestProgram, service: Service, token: &str, to: &str) {
+async fn refused_without_the_tail(
+    program: TestProgram,
+    service: Service,
+    token: &str,
+    to: &str,
+) -> TestProgram {
+    // This service would archive the publication within a second; the next one only a minute after its start.
+    service.kill().await;
+    let program = program.set("LINESMAN_HISTORY__PART_INTERVAL", "24h");
     let key = program.live_key().await;
+    let service = program.start().await;
     service.push_all(token, &[bout("later", "Later Home", "Later Away")]).await;
     wait_for("its publication", async || {
         let shown = service.pages("/v1/sports/mma/events?limit=500", &key).await;
@@ -134,6 +144,7 @@ async fn refused_without_the_tail(program: &TestProgram, service: Service, token
     );
     let until = ["--to", to];
     program.ok(&[&export[..], &early, &until].concat()).await;
+    program
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn a_folder_of_version_0_1_0_opens_with_its_checkpoint_log_and_accounts() 
             }
         }
         let service = program.start().await;
-        assert_eq!(service.get("/readyz", "").await.text(), "ready\n");
+        assert_eq!(service.ready().await.text(), "ready\n");
         for what in ["events", "odds", "scores"] {
             let held = expected[what].as_array().unwrap();
             let path = format!("/v1/sports/mma/{what}");
@@ -88,7 +88,7 @@ async fn publications_in_an_archive_of_an_earlier_program_have_the_bytes_and_tag
             }
             let mark = if text("path").contains('?') { '&' } else { '?' };
             let target = format!("{}{mark}as_of={}", text("path"), text("published_at"));
-            let answer = service.get(&target, &key).await;
+            let answer = service.answered(&target, &key).await;
             assert_eq!(answer.text(), text("body"), "{target}");
             assert_eq!(answer.header("etag"), Some(text("etag")), "{target}");
             assert_eq!(answer.header("x-published-at"), Some(text("published_at")), "{target}");

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::harness::{
-    Done, Service, TIMEOUT, TestProgram, assert_no_secret, bout, moneyline, wait_for,
+    Done, HOUR, Service, TIMEOUT, TestProgram, assert_no_secret, bout, clear_of_the_turn_of,
+    moneyline, wait_for,
 };
 
 /// Runs a query with the key in the environment.
@@ -24,6 +25,8 @@ fn shape(table: &str) -> (Vec<&str>, usize) {
 
 #[tokio::test]
 async fn everything_can_be_read_from_the_command_line() {
+    // One publication for all commands.
+    clear_of_the_turn_of(HOUR).await;
     let program = TestProgram::new()
         .set("LINESMAN_SANDBOX__ENABLED", "true")
         .set("LINESMAN_MARKET__REFRESH_INTERVAL", "1h")

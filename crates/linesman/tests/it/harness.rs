@@ -26,6 +26,8 @@ pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// The ingest endpoint.
 const DOOR: &str = "/ingest/v1/messages";
+/// The message of an answer to a key that was not granted requests in time.
+const NOT_COUNTED: &str = "requests cannot be counted now; retry shortly";
 /// Limits that are never reached.
 pub(crate) const UNLIMITED: [&str; 4] =
     ["--burst-per-minute", "4000000000", "--requests-per-day", "4000000000"];
@@ -283,8 +285,35 @@ impl Service {
         fs::read_to_string(&self.stderr).unwrap()
     }
 
+    /// Requests a path, again if a busy disk did not grant the key its requests in time.
     pub(crate) async fn get(&self, path: &str, key: &str) -> Answer {
+        let begun = Instant::now();
+        loop {
+            let answer = self.get_once(path, key).await;
+            if !answer.is_not_counted() || begun.elapsed() >= TIMEOUT {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Requests a path once, whatever the answer is.
+    pub(crate) async fn get_once(&self, path: &str, key: &str) -> Answer {
         Answer::of(self.client.get(self.url(path)).header("X-API-Key", key)).await.unwrap()
+    }
+
+    /// Requests a path until the answer is not 503, as a client would.
+    pub(crate) async fn answered(&self, path: &str, key: &str) -> Answer {
+        wait_for(path, async || Some(self.get(path, key).await).filter(|found| found.status != 503))
+            .await
+    }
+
+    /// The answer of `/readyz`, once it is 200.
+    pub(crate) async fn ready(&self) -> Answer {
+        wait_for("readiness", async || {
+            Some(self.get_once("/readyz", "").await).filter(|answer| answer.status == 200)
+        })
+        .await
     }
 
     /// Pushes lines and returns the answer, whatever it is.
@@ -313,11 +342,7 @@ impl Service {
         let mut records = Vec::new();
         let mut next = Some(path.to_owned());
         while let Some(path) = next {
-            // If a busy disk did not grant a lease in time, the request is repeated, as after any 503.
-            let answer = wait_for(&path, async || {
-                Some(self.get(&path, key).await).filter(|answer| answer.status != 503)
-            })
-            .await;
+            let answer = self.answered(&path, key).await;
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
             records.extend(answer.json().as_array().unwrap().iter().cloned());
             next = answer.next_page();
@@ -411,6 +436,10 @@ impl Answer {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    fn is_not_counted(&self) -> bool {
+        self.status == 503 && String::from_utf8_lossy(&self.body).contains(NOT_COUNTED)
     }
 
     /// The code of an error.

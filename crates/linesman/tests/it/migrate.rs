@@ -27,6 +27,7 @@ async fn a_data_folder_moves_into_an_empty_database_once_no_server_runs_on_it() 
         moneyline("a", "fanduel", &[("Ann Archer", 135), ("Bea Bowen", -155)]),
     ];
     service.push_all(&feed, &lines).await;
+    service.records("/v1/sports/mma/odds", &live_key, 1).await;
     let before = service.records("/v1/sports/mma/events", &live_key, 1).await;
     service.stop().await;
     let id = program.ok(&["keys", "list", "--json"]).await;

@@ -224,7 +224,7 @@ async fn pages<T: for<'a> Deserialize<'a>>(service: &Service, path: &str, key: &
     let mut records = Vec::new();
     let mut next = Some(path.to_owned());
     while let Some(path) = next {
-        let answer = service.get(&path, key).await;
+        let answer = service.answered(&path, key).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         records.extend(serde_json::from_str::<Vec<T>>(answer.text()).unwrap());
         next = answer.next_page();

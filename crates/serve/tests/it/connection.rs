@@ -7,7 +7,7 @@ use reqwest::{Client, Method, Version};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::harness::{Answer, INGEST_PATH, Raw, TestApp, client, line, wait_for};
+use crate::harness::{Answer, INGEST_PATH, Raw, TestApp, by_fast_clock, client, line, wait_for};
 use crate::test_market::{ANN, BEA, TestMarket};
 
 fn http2() -> Client {
@@ -239,24 +239,20 @@ async fn connections_beyond_the_cap_get_a_clear_answer_and_the_operator_gets_in(
     }
 }
 
-/// Runs with time that jumps whenever all tasks wait, and returns how long the connection was kept.
+/// Statuses of the answers, and how long the connection was kept.
 async fn kept_for(addr: std::net::SocketAddr, sent: &[u8]) -> (Vec<u16>, Duration) {
-    // The service counts from accepting the connection, which may be before the clock is paused.
+    // The service counts from accepting the connection, which may be before the clock is fast.
     let begun = Instant::now();
     let mut raw = Raw::connect(addr).await;
-    tokio::time::pause();
-    raw.send(sent).await;
-    let mut statuses = Vec::new();
-    loop {
-        let read = tokio::time::timeout(Duration::from_secs(1000), raw.read_answer()).await;
-        match read.unwrap() {
-            Some(answer) => statuses.push(answer.status),
-            None => break,
+    by_fast_clock(async {
+        raw.send(sent).await;
+        let mut statuses = Vec::new();
+        while let Some(answer) = raw.read_answer().await {
+            statuses.push(answer.status);
         }
-    }
-    let kept = begun.elapsed();
-    tokio::time::resume();
-    (statuses, kept)
+        (statuses, begun.elapsed())
+    })
+    .await
 }
 
 #[tokio::test]
@@ -265,7 +261,7 @@ async fn a_head_that_takes_longer_than_ten_seconds_is_cut() {
     for part in ["G", "GET /healthz HTTP/1.1\r\nhost: a\r\n", "PRI * HTTP"] {
         let (statuses, kept) = kept_for(app.addr, part.as_bytes()).await;
         assert!(statuses.is_empty(), "{part:?}");
-        assert!((10..30).contains(&kept.as_secs()), "{part:?} was kept for {kept:?}");
+        assert!((10..70).contains(&kept.as_secs()), "{part:?} was kept for {kept:?}");
     }
 }
 
@@ -276,7 +272,7 @@ async fn an_idle_connection_is_kept_for_seventy_five_seconds() {
     {
         let (statuses, kept) = kept_for(app.addr, sent.as_bytes()).await;
         assert_eq!(statuses, expected);
-        assert!((75..100).contains(&kept.as_secs()), "kept for {kept:?}");
+        assert!((75..135).contains(&kept.as_secs()), "kept for {kept:?}");
     }
 }
 
@@ -292,11 +288,9 @@ async fn a_connection_that_pushes_is_kept_as_long_between_pushes() {
     let begun = Instant::now();
     raw.send(push.as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().status, 200);
-    tokio::time::pause();
-    assert!(raw.is_closed().await);
+    assert!(by_fast_clock(raw.is_closed()).await);
     let kept = begun.elapsed();
-    tokio::time::resume();
-    assert!((75..100).contains(&kept.as_secs()), "kept for {kept:?}");
+    assert!((75..135).contains(&kept.as_secs()), "kept for {kept:?}");
 }
 
 #[tokio::test]
@@ -307,12 +301,13 @@ async fn a_body_that_takes_longer_than_thirty_seconds_is_refused() {
         "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 100\r\n\r\n{{"
     );
     let mut raw = Raw::connect(app.addr).await;
-    tokio::time::pause();
     let begun = Instant::now();
-    raw.send(head.as_bytes()).await;
-    let answer = raw.read_answer().await.unwrap();
+    let answer = by_fast_clock(async {
+        raw.send(head.as_bytes()).await;
+        raw.read_answer().await.unwrap()
+    })
+    .await;
     let waited = begun.elapsed();
-    tokio::time::resume();
     assert_eq!(answer.refusal(), (400, "invalid_body".to_owned()));
     assert!((30..75).contains(&waited.as_secs()), "{waited:?}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::World;
 use tokio::time::Instant;
 
-use crate::harness::{INGEST_PATH, Raw, TestApp};
+use crate::harness::{INGEST_PATH, Raw, TestApp, by_fast_clock};
 use crate::test_market::TestMarket;
 
 /// The value of a series without labels.
@@ -117,13 +117,14 @@ async fn a_head_is_waited_for_ten_seconds_behind_a_push_too() {
     let mut raw = Raw::connect(app.addr).await;
     raw.send(push(&feed).as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().status, 200);
-    tokio::time::pause();
     let begun = Instant::now();
-    raw.send(b"GET /healthz HTTP/1.1\r\nhost:").await;
-    assert!(raw.is_closed().await);
+    by_fast_clock(async {
+        raw.send(b"GET /healthz HTTP/1.1\r\nhost:").await;
+        assert!(raw.is_closed().await);
+    })
+    .await;
     let kept = begun.elapsed();
-    tokio::time::resume();
-    assert!((10..30).contains(&kept.as_secs()), "kept for {kept:?}");
+    assert!((10..70).contains(&kept.as_secs()), "kept for {kept:?}");
     assert_eq!(series(&app, SLOW_HEAD).await, 1);
 }
 
@@ -132,9 +133,7 @@ async fn a_head_that_is_cut_for_being_slow_is_counted() {
     let app = TestApp::start().await;
     let mut raw = Raw::connect(app.addr).await;
     raw.send(b"GET /healthz").await;
-    tokio::time::pause();
-    assert!(raw.is_closed().await);
-    tokio::time::resume();
+    assert!(by_fast_clock(raw.is_closed()).await);
     assert_eq!(series(&app, SLOW_HEAD).await, 1);
 }
 

@@ -185,7 +185,7 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     let begun = Instant::now();
     let failed = store.revoke_key("key_1", 5, &audit_entry(1, None)).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     proxy.restore();
     // Connections from before may be in any state; new ones work at once.
     assert_eq!(

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{TestServers, leads, price, push_until_taken, shows};
-use crate::harness::{Answer, Service, TestProgram, bout, wait_for};
+use crate::harness::{TestProgram, bout, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
@@ -23,7 +23,10 @@ async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
         push_until_taken(&one, &feed, &[price(number)]).await;
         // Unpublished changes are not archived.
         shows(&one, &key, 100 + number).await;
-        program_one.ok(&["history", "flush"]).await;
+        wait_for("a flush", async || {
+            (program_one.run(&["history", "flush"]).await.code == Some(0)).then_some(())
+        })
+        .await;
     }
     let sampled = program_one.ok(&["history", "verify", "--sample", "3"]).await;
     assert!(sampled.contains(" are the same as in the log, 0 are older than the log"), "{sampled}");
@@ -45,12 +48,6 @@ async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
     two.stop().await;
 }
 
-/// The answer of a node that may not have heard of the other nodes for a moment.
-async fn answer_of(node: &Service, path: &str, key: &str) -> Answer {
-    wait_for(path, async || Some(node.get(path, key).await).filter(|answer| answer.status != 503))
-        .await
-}
-
 /// H20: nodes that share no archive have no history, and say so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_names_no_archive_has_no_history_and_reports_that() {
@@ -61,10 +58,10 @@ async fn a_cluster_that_names_no_archive_has_no_history_and_reports_that() {
     leads(&node).await;
     push_until_taken(&node, &feed, &[bout("a", "Ann Archer", "Bea Bowen"), price(1)]).await;
     shows(&node, &key, 101).await;
-    let present = answer_of(&node, "/v1/sports/mma/odds", &key).await;
+    let present = node.answered("/v1/sports/mma/odds", &key).await;
     let at = present.headers["x-published-at"].to_str().unwrap();
     for path in ["/v1/history".to_owned(), format!("/v1/sports/mma/odds?as_of={at}")] {
-        let refused = answer_of(&node, &path, &key).await;
+        let refused = node.answered(&path, &key).await;
         assert_eq!(refused.status, 404, "{path}: {}", refused.text());
         let error = &refused.json()["error"];
         assert_eq!(error["code"], "not_in_history", "{path}");

@@ -73,8 +73,11 @@ fn keep_asking(nodes: &[String; 2], seen: &Seen) {
 #[tokio::test]
 async fn a_restart_of_one_node_after_the_other_is_not_seen_behind_a_balancer() {
     let homes = [TestProgram::new(), TestProgram::new()];
-    let mut services: Vec<Service> = vec![homes[0].start().await, homes[1].start().await];
-    let nodes: [String; 2] = [0, 1].map(|n: usize| services[n].address().to_owned());
+    let nodes = [(); 2].map(|()| format!("127.0.0.1:{}", test_servers::free_port().unwrap()));
+    let mut services: Vec<Service> = Vec::new();
+    for (address, program) in nodes.iter().zip(&homes) {
+        services.push(program.start_at(address, "all").await);
+    }
     let seen = Arc::new(Seen::default());
     let clients: Vec<_> = (0..4)
         .map(|_| {

@@ -330,9 +330,8 @@ impl Builder {
             Some(joining) => joining.join(options(World::Live, None), &clock).await,
             None => open(options(World::Live, None), &clock),
         };
-        if let Some(archiver) = Archiver::new(options(World::Live, None), &live) {
-            tokio::spawn(archiver.run());
-        }
+        let archiver = Archiver::new(options(World::Live, None), &live);
+        let archiver = archiver.map(|archiver| tokio::spawn(archiver.run()));
         let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed), &clock);
         let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let server = Server::new(clock, self.server);
@@ -360,6 +359,7 @@ impl Builder {
             dir: Some(dir),
             stop,
             writers,
+            archiver,
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::harness::{INGEST_PATH, TestApp};
+use crate::harness::{INGEST_PATH, TestApp, by_fast_clock};
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) const DATA: u8 = 0;
@@ -115,35 +115,14 @@ impl Client {
 
     /// Waits until the service closes, and returns how long that took by a clock that runs fifty times as fast.
     async fn kept(mut self, bytes: &[u8]) -> Duration {
-        tokio::time::pause();
         let begun = Instant::now();
-        self.send(bytes).await;
-        let closed = async { while self.read().await.is_some() {} };
-        let passing = async {
-            for _ in 0..1_000 {
-                // While a blocking task runs the clock stands still, so that bytes in transit have time to arrive.
-                tokio::task::spawn_blocking(nap).await.unwrap();
-                tokio::time::advance(Duration::from_secs(1)).await;
-            }
-        };
-        let closed = tokio::select! {
-            () = closed => true,
-            () = passing => false,
-        };
-        let kept = begun.elapsed();
-        tokio::time::resume();
-        assert!(closed, "it was never closed");
-        kept
+        by_fast_clock(async {
+            self.send(bytes).await;
+            while self.read().await.is_some() {}
+            begun.elapsed()
+        })
+        .await
     }
-}
-
-/// Lets some real time pass.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it runs on a thread of its own, for the machine's time"
-)]
-fn nap() {
-    std::thread::sleep(Duration::from_millis(20));
 }
 
 async fn asked_once(app: &TestApp) -> Client {

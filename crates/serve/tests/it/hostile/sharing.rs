@@ -50,13 +50,15 @@ async fn busy(app: &Arc<TestApp>, token: &str) -> Vec<JoinHandle<Answer>> {
 }
 
 fn is_busy(pushes: &[JoinHandle<Answer>]) -> bool {
-    pushes.iter().all(|push| !push.is_finished())
+    pushes.iter().any(|push| !push.is_finished())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_feed_an_operator_and_the_next_snapshot_do_not_wait_for_a_busy_feed() {
     let app = Arc::new(TestApp::start().await);
     let (busy_feed, other) = (app.any_feed().await, app.any_feed().await);
+    // Its feed exists before the writer is busy.
+    app.wake_writer().await;
     let pushes = busy(&app, &busy_feed).await;
     let beat = line::heartbeat("betmgm", "mma").to_string();
     assert_eq!(app.push(&other, beat).await["accepted"], 1);
@@ -85,12 +87,19 @@ async fn revoking_or_pausing_a_feed_ends_its_pushes_between_two_messages() {
         } else {
             app.service.api.accounts.pause_feed("busy", true, &by).await.unwrap();
         }
+        let mut refused = 0;
         for push in pushes {
             let answer = push.await.unwrap();
+            // The store may have needed so long that some were taken before.
+            if answer.status == 200 {
+                continue;
+            }
+            refused += 1;
             let expected =
                 if revoked { (401, "authentication_failed") } else { (409, "feed_paused") };
             assert_eq!(answer.refusal(), (expected.0, expected.1.to_owned()));
         }
+        assert!(refused > 0, "all of them were answered before");
         assert!(stored(&app).await < (PUSHES * LINES) as u64, "all of it was taken");
     }
 }

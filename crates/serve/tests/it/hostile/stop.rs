@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::http2::{PREFACE, SETTINGS, frame, get};
-use crate::harness::{INGEST_PATH, Raw, TestApp, wait_for};
+use crate::harness::{INGEST_PATH, Raw, TestApp, let_arrive, wait_for};
 
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 
@@ -80,7 +80,8 @@ async fn a_hundred_stops_reset_nobody_who_has_asked() {
         for _ in 0..stop % 5 {
             tokio::task::yield_now().await;
         }
-        // These clients read only afterwards; the paused clock skips the wait for them.
+        // These clients read only afterwards; the paused clock skips the wait for them, but not for their requests.
+        let_arrive().await;
         tokio::time::pause();
         listener.running.await.unwrap();
         tokio::time::resume();
