@@ -9,7 +9,7 @@ use crate::service::{Service, Setup};
 
 const SUBSCRIBERS: usize = 10_000;
 
-/// Seconds until 10,000 clients have read that they resume, after the service was stopped and started.
+/// Seconds until 10,000 clients have read up to their first cut, after the service was stopped and started.
 pub(super) fn resume(service: Service, setup: &Setup, (path, key): (&str, &str)) -> Result<f64> {
     let headers = format!("x-api-key: {key}\r\n");
     let asked = Transport::Sse.request(path, &headers);
@@ -30,6 +30,6 @@ pub(super) fn resume(service: Service, setup: &Setup, (path, key): (&str, &str))
     let headers = format!("{headers}last-event-id: {cursor}\r\n");
     let asked = Transport::Sse.request(path, &headers);
     let begun = Instant::now();
-    Subscribers::open_at_once(service.address, &asked, SUBSCRIBERS, "\"resumed\":true")?;
+    Subscribers::open_at_once(service.address, &asked, SUBSCRIBERS, "event: cut\n")?;
     Ok(begun.elapsed().as_secs_f64())
 }
