@@ -85,7 +85,7 @@ pub fn ping_frame() -> Bytes {
 
 /// True if an outgoing frame is a ping.
 pub fn is_ping(frame: &[u8]) -> bool {
-    frame.first() == Some(&(FIN | PING))
+    frame == [FIN | PING, 0]
 }
 
 /// The answer to a ping.
