@@ -93,6 +93,13 @@ async fn an_archive_that_is_not_there_is_reported_with_the_reason() {
     expect(&program, "yet; a server begins one within a minute").await;
     let program = program.set("LINESMAN_HISTORY__ENABLED", "false");
     expect(&program, "history is off (`history.enabled`)").await;
+    let service = program.start().await;
+    let key = program.live_key().await;
+    for path in ["/v1/history", "/v1/sports/mma/odds?as_of=2026-11-14T00:00:00Z"] {
+        let refused = service.answered(path, &key).await;
+        assert_eq!((refused.status, &*refused.code()), (404, "not_in_history"), "{path}");
+    }
+    service.stop().await;
     let program = program.unset("LINESMAN_HISTORY__ENABLED");
     let service = program.start().await;
     let note = program.data().join("archive-begun");

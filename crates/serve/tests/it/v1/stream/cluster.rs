@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use accounts::{Actor, Cluster, MonotonicClock};
+use accounts::{Actor, Cluster, Maintenance, MonotonicClock};
 use api::v1::stream::StreamSettings;
 use serde_json::json;
 use tempfile::TempDir;
@@ -298,5 +298,17 @@ async fn streams_of_a_key_are_limited_over_all_nodes_and_end_on_all_of_them() {
     }
     for client in &mut clients {
         assert_eq!(client.end().await["code"], "authentication_failed");
+    }
+    let key = nodes[0].live_key().await;
+    wait_for("the key", || keys.authenticate(key.as_bytes(), nodes[1].now()).is_ok()).await;
+    let mut clients = Vec::new();
+    for node in &nodes {
+        clients.push(Client::open(node, &key, "?sports=mma", None).await.0);
+    }
+    let maintenance = Maintenance::On { retry_after_s: 77 };
+    accounts.set_maintenance(maintenance, &Actor::command_line()).await.unwrap();
+    for (node, client) in nodes.iter().zip(&mut clients) {
+        assert_eq!(all_open(node).await, 0, "the call has returned");
+        assert_eq!(client.end().await["code"], "maintenance");
     }
 }
