@@ -44,6 +44,7 @@ async function take(event, id, data) {
   if (event === "hello") {
     if (hellos.length) after = cursors.length;
     hellos.push(data.resumed);
+    if (!data.resumed) known.clear();
   }
   for (const record of data.records ?? data.upserts ?? []) known.set(record.id, record);
   // The record may have appeared and disappeared between two cuts.

@@ -74,6 +74,8 @@ def take(event, event_id, data):
     assert event != "reset", data
     if event == "hello":
         hellos.append(data["resumed"])
+        if not data["resumed"]:
+            known.clear()
     for record in data.get("records", []) + data.get("upserts", []):
         known[record["id"]] = record
     for gone in data.get("removed", []):

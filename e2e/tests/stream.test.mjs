@@ -36,7 +36,10 @@ function follow(key) {
   window.seen = seen;
   const source = new EventSource(`/v1/stream?sports=mma&freshness=records&heartbeat=5&api_key=${key}`);
   const on = (name, take) => source.addEventListener(name, (event) => take(JSON.parse(event.data), event.lastEventId));
-  on("hello", (data) => seen.hellos.push(data.resumed));
+  on("hello", (data) => {
+    seen.hellos.push(data.resumed);
+    if (!data.resumed) seen.known = {};
+  });
   on("reset", () => (seen.resets += 1));
   on("snapshot", (data) => data.records.forEach((record) => (seen.known[record.id] = record)));
   on("delta", (data) => {

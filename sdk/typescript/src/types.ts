@@ -1572,7 +1572,7 @@ export interface components {
             sports: string[];
             /** @description What is followed of them: `odds`, `scores`, `events`. */
             channels: string[];
-            /** @description Whether it goes on from the client's cursor, without a snapshot. */
+            /** @description Whether it goes on from the client's cursor. If not, discard all records: a snapshot follows. */
             resumed: boolean;
             /** @description Seconds without an event before a comment comes. */
             heartbeat_s: number;

@@ -131,7 +131,7 @@ class StreamHello(TypedDict):
     channels: list[str]
     """What is followed of them: `odds`, `scores`, `events`."""
     resumed: bool
-    """Whether it goes on from the client's cursor, without a snapshot."""
+    """Whether it goes on from the client's cursor. If not, discard all records: a snapshot follows."""
     heartbeat_s: int
     """Seconds without an event before a comment comes."""
     interval_ms: int

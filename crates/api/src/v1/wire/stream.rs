@@ -23,7 +23,7 @@ object!(StreamHello: "The first event of a stream: what follows." {
     MODE: "mode" = one_of(Mode::KEYS, "When changes are sent: `publication` or `live`."),
     SPORTS: "sports" = texts("The sports that are followed."),
     CHANNELS: "channels" = texts("What is followed of them: `odds`, `scores`, `events`."),
-    RESUMED: "resumed" = flag("Whether it goes on from the client's cursor, without a snapshot."),
+    RESUMED: "resumed" = flag("Whether it goes on from the client's cursor. If not, discard all records: a snapshot follows."),
     HEARTBEAT_S: "heartbeat_s" = count("Seconds without an event before a comment comes."),
     INTERVAL_MS: "interval_ms" = count("How often there is a publication."),
 });
