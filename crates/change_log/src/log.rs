@@ -201,8 +201,9 @@ impl ChangeLog {
     /// Deletes old segments, and returns how many.
     ///
     /// A segment is deleted only if all its readable entries are from before `before_ms` (if the clock was ahead, those
-    /// of the first segment after it that is not), all its numbers are below `keep_from`, the older of two checkpoints covers it, and no reader still has to read it (for at most
-    /// [`crate::READER_DELAY_MAX`]). The last segment always stays.
+    /// of the first segment after it that is not), all its numbers are below `keep_from`, the older of two checkpoints
+    /// covers it, and no reader still has to read it (for at most [`crate::READER_DELAY_MAX`]). The last segment
+    /// always stays.
     ///
     /// # Errors
     /// When the file system refuses.
