@@ -24,8 +24,6 @@ use crate::cluster::{
 
 /// Number of answers that are requested from every node; the others are requested from one node each.
 const OF_EVERY_NODE: usize = 150;
-/// Archived publications that are rebuilt and compared with the log.
-const SAMPLES: &str = "100";
 /// Maximum number of requests without an answer before a node is skipped.
 const UNANSWERED_MAX: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -159,9 +157,7 @@ fn once(layout: &ClusterLayout, entries: u64) -> Finding {
         shell::sleep(RETRY);
     }
     let verify = || -> Result<String> {
-        Ok(shell::output(&mut layout.verb(&["history", "verify", "--sample", SAMPLES])?)?
-            .trim()
-            .to_owned())
+        Ok(shell::output(&mut layout.verb(&["history", "verify"])?)?.trim().to_owned())
     };
     match verify() {
         Ok(report) => finding.figures = report.lines().next().unwrap_or_default().to_owned(),
