@@ -106,12 +106,12 @@ export async function failure<Type extends Error>(
   return error;
 }
 
-/** An address at which every connection is closed without an answer, until the program ends. */
+/** An address at which nothing listens. */
 export async function closedAddress(): Promise<string> {
-  const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
+  const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
-  // The listener does not keep the program running.
-  server.unref();
+  server.close();
+  await once(server, "close");
   return `http://127.0.0.1:${port}`;
 }
